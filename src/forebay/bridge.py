@@ -1,0 +1,95 @@
+"""The one place where threads meet: sends whole steps to a store's own thread, in groups that commit together."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from forebay.errors import StoreClosed
+
+Resource = TypeVar("Resource")
+T = TypeVar("T")
+MAX_GROUP = 128
+
+
+class Call(Generic[Resource]):
+    """One step that waits to be run, and where its answer goes."""
+
+    __slots__ = ("future", "step")
+
+    def __init__(self, step: Callable[[Resource], Any]) -> None:
+        self.step = step
+        self.future: Future[Any] = Future()
+
+
+class StoreThread(Generic[Resource]):
+    """Runs steps on a thread of its own; those that arrive while a group runs form the next one.
+
+    `run` gets each group and answers every call in it. The thread is a daemon: a program that ends does not
+    hang on it, and `close` waits for what was handed in before.
+    """
+
+    def __init__(self, name: str, run: Callable[[Sequence[Call[Resource]]], None]) -> None:
+        self._run = run
+        self._queue: SimpleQueue[Call[Resource] | None] = SimpleQueue()
+        self._closed = False
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def usable(self) -> bool:
+        """False after a fork: the thread stayed with the parent."""
+        return self._pid == os.getpid() and not self._closed
+
+    def submit(self, step: Callable[[Resource], T]) -> Future[T]:
+        call = Call(step)
+        with self._lock:
+            if self._closed:
+                raise StoreClosed("The store was closed.", remedy="Open it again.")
+            self._queue.put(call)
+        return call.future
+
+    def call(self, step: Callable[[Resource], T]) -> T:
+        return self.submit(step).result()
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+
+    def _work(self) -> None:
+        while (first := self._queue.get()) is not None:
+            group = [first]
+            last = False
+            while len(group) < MAX_GROUP:
+                try:
+                    call = self._queue.get_nowait()
+                except Empty:
+                    break
+                if call is None:
+                    last = True
+                    break
+                group.append(call)
+            self._run_group(group)
+            if last:
+                return
+
+    def _run_group(self, group: Sequence[Call[Resource]]) -> None:
+        taken = [call for call in group if call.future.set_running_or_notify_cancel()]
+        if not taken:
+            return
+        try:
+            self._run(taken)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the callers must hear of it
+            for call in taken:
+                if not call.future.done():
+                    call.future.set_exception(error)

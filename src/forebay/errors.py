@@ -1,0 +1,148 @@
+"""Every error a user can meet: what went wrong, where, and what to do next.
+
+ForebayError
+├── BadInput              a value we refuse before anything is stored
+│   ├── BadName           a name, id or address outside its alphabet
+│   ├── BadPayload        not JSON, too deep, NUL, lone surrogates
+│   └── TooLarge          over a size bound
+├── NotFound              no such task, job, session or blob
+│   └── ChunkNotFound
+├── Conflict              the request does not fit the present state
+│   ├── IdempotencyConflict
+│   ├── RetryLimitExceeded
+│   └── NotRetryable
+├── MissingExtra          an optional dependency is not installed
+├── ResultCorrupt         stored bytes do not have the sha256 they are known by
+└── StoreError            the store did not do it, or may not have
+    ├── StoreUnreachable
+    ├── StoreBusy         another process holds the lock for too long
+    ├── StoreFull
+    ├── StoreReadOnly
+    ├── StoreCorrupt      no database, or a damaged one
+    ├── SchemaTooNew
+    ├── StoreClosed
+    └── MaybeApplied      no answer: repeat the call by its id
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ForebayError(Exception):
+    """Base of all: `code` is stable, `remedy` says what to do, the statuses are what faces answer."""
+
+    code: ClassVar[str] = "error"
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.remedy}" if self.remedy else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The default rebuilds with args only and would lose the remedy between processes.
+        return (_rebuild, (type(self), self.what, self.remedy))
+
+
+def _rebuild(kind: type[ForebayError], what: str, remedy: str) -> ForebayError:
+    return kind(what, remedy=remedy)
+
+
+class BadInput(ForebayError):
+    code = "bad_input"
+    http_status = 422
+    exit_code = 2
+
+
+class BadName(BadInput):
+    code = "bad_name"
+
+
+class BadPayload(BadInput):
+    code = "bad_payload"
+
+
+class TooLarge(BadInput):
+    code = "too_large"
+    http_status = 413
+
+
+class NotFound(ForebayError):
+    code = "not_found"
+    http_status = 404
+    exit_code = 4
+
+
+class ChunkNotFound(NotFound):
+    code = "chunk_not_found"
+
+
+class Conflict(ForebayError):
+    code = "conflict"
+    http_status = 409
+
+
+class IdempotencyConflict(Conflict):
+    code = "idempotency_conflict"
+    http_status = 422
+
+
+class RetryLimitExceeded(Conflict):
+    code = "RETRY_LIMIT_EXCEEDED"
+
+
+class NotRetryable(Conflict):
+    code = "not_retryable"
+
+
+class MissingExtra(ForebayError):
+    code = "missing_extra"
+    exit_code = 2
+
+
+class ResultCorrupt(ForebayError):
+    code = "result_corrupt"
+
+
+class StoreError(ForebayError):
+    code = "store_error"
+    http_status = 503
+    exit_code = 5
+
+
+class StoreUnreachable(StoreError):
+    code = "store_unreachable"
+
+
+class StoreBusy(StoreError):
+    code = "store_busy"
+
+
+class StoreFull(StoreError):
+    code = "store_full"
+    http_status = 507
+
+
+class StoreReadOnly(StoreError):
+    code = "store_read_only"
+
+
+class StoreCorrupt(StoreError):
+    code = "store_corrupt"
+
+
+class SchemaTooNew(StoreError):
+    code = "schema_too_new"
+
+
+class StoreClosed(StoreError):
+    code = "store_closed"
+
+
+class MaybeApplied(StoreError):
+    code = "maybe_applied"

@@ -1,0 +1,52 @@
+"""Makes and checks the ids of tasks, jobs, sessions and actions."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+
+from forebay.errors import BadName
+
+LENGTH = 26
+_LINE = 60
+_ID = re.compile(rf"[a-z2-7]{{{LENGTH}}}")
+_PREFIX = re.compile(rf"[a-z2-7]{{1,{LENGTH}}}")
+
+
+def random_id() -> str:
+    """130 random bits: no order to guess, and the first few characters already differ."""
+    return _text(secrets.token_bytes(17))
+
+
+def derived_id(*parts: str) -> str:
+    """The same parts give the same id on every machine, so creating twice is harmless."""
+    # Each part is preceded by its length: ("a", "bc") and ("ab", "c") must not meet.
+    joined = b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode() for part in parts))
+    return _text(hashlib.sha256(joined).digest())
+
+
+def check_id(value: str) -> str:
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise BadName(
+            f"{shown(value)} is not an id.",
+            remedy=f"An id has {LENGTH} characters of a-z and 2-7, as printed by submit and list.",
+        )
+    return value
+
+
+def check_prefix(value: str) -> str:
+    if not isinstance(value, str) or not _PREFIX.fullmatch(value):
+        raise BadName(f"{shown(value)} is not the beginning of an id.", remedy="Use a-z and 2-7 only.")
+    return value
+
+
+def shown(value: object) -> str:
+    """A foreign value in an error text: quoted, escaped, never longer than a line."""
+    text = ascii(value)
+    return text if len(text) <= _LINE else f"{text[: _LINE - 3]}..."
+
+
+def _text(raw: bytes) -> str:
+    return base64.b32encode(raw).decode().lower()[:LENGTH]

@@ -1,0 +1,1 @@
+"""The nouns: frozen records that stores take in and give out."""

@@ -1,0 +1,232 @@
+"""What a session and a ledger say to each other: wants, claims, settles, releases and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from forebay import ids
+from forebay.errors import BadInput
+from forebay.model.job import Event
+from forebay.model.names import check_count, check_duration, check_instant, check_label, check_name
+from forebay.model.payload import clean_text
+from forebay.model.task import DEFAULT_TENANT, NewTask, Role, Status, Task, WaitReason, check_blob
+
+MAX_CLAIMS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One process's membership in a ledger, kept alive by renewals."""
+
+    id: str
+    worker: str
+    lease_s: float = 15.0
+    kinds: tuple[str, ...] = ()
+    opened_at: float = 0.0
+    expires_at: float = 0.0
+    ended_at: float | None = None
+    exchange_n: int = 0
+
+    def __post_init__(self) -> None:
+        ids.check_id(self.id)
+        check_label("worker", self.worker)
+        if check_duration("lease_s", self.lease_s) <= 0:
+            raise BadInput("A session needs a lease_s above 0.", remedy="The default is 15.")
+        for kind in self.kinds:
+            check_name("kind", kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Room for `count` tasks of a kind, from one lane or from any."""
+
+    kind: str
+    count: int
+    lane: str | None = None
+    grace_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        check_name("kind", self.kind)
+        check_count("count", self.count, most=MAX_CLAIMS)
+        check_duration("grace_s", self.grace_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A claim handed back; `started` says that an attempt had begun, which history then shows."""
+
+    task_id: str
+    token: int
+    job_id: str | None = None
+    started: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an attempt consumed of a metered service: calls, pages, units."""
+
+    meter: str
+    unit: str
+    amount: float
+
+    def __post_init__(self) -> None:
+        check_name("meter", self.meter)
+        check_name("unit", self.unit)
+        check_duration("amount", self.amount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """The outcome of one attempt, decided; a ledger writes it if the token is still the task's own."""
+
+    task_id: str
+    job_id: str | None
+    token: int
+    status: Status
+    outcome: str
+    retry_count: int
+    reschedule_count: int
+    lost_count: int
+    wait_reason: WaitReason | None = None
+    delay_s: float = 0.0
+    available_at: float | None = None
+    error_class: str | None = None
+    error_text: str | None = None
+    traceback: str | None = None
+    result_json: str | None = None
+    result_blob: str | None = None
+    usage: tuple[Usage, ...] = ()
+    events: tuple[Event, ...] = ()
+    follow_ups: tuple[NewTask, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_duration("delay_s", self.delay_s)
+        if self.available_at is not None:
+            check_instant("available_at", self.available_at)
+        if self.result_blob is not None:
+            check_blob(self.result_blob)
+        if self.status is Status.RUNNING:
+            raise BadInput("A settle ends an attempt.", remedy="Settle to a status other than running.")
+        for task in self.follow_ups:
+            if task.role not in {Role.CHUNK, Role.FOLLOW}:
+                raise BadInput(
+                    f"A settle cannot create a {task.role} task.", remedy="Follow-ups are chunks or follow tasks."
+                )
+        put = object.__setattr__
+        if self.error_text is not None:
+            put(self, "error_text", clean_text(self.error_text))
+        if self.traceback is not None:
+            put(self, "traceback", clean_text(self.traceback, most=64 * 1024))
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a settle ended: `fenced` means that the lease was lost and nothing was changed."""
+
+    task_id: str
+    token: int
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The answer to an exchange. `lanes` has, per wanted kind, the lanes with ready tasks left."""
+
+    settled: tuple[Settled, ...] = ()
+    claims: tuple[Task, ...] = ()
+    lanes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    next_due_in_s: float | None = None
+    alive: bool = True
+    now: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A claim whose attempt may run for `hold_s` from now on."""
+
+    task_id: str
+    token: int
+    hold_s: float
+    job_id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_duration("hold_s", self.hold_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The answer to a renewal: whether the session lives, and which of its tasks are to be canceled."""
+
+    alive: bool
+    cancel_requested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of one submission: `created`, `existing` (the same, again) or `conflict`."""
+
+    id: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Who asks for a change and why; its id makes the request safe to repeat."""
+
+    who: str
+    tenant: str = DEFAULT_TENANT
+    note: str = ""
+    id: str = field(default_factory=ids.random_id)
+
+    def __post_init__(self) -> None:
+        check_label("who", self.who)
+        check_name("tenant", self.tenant)
+        ids.check_id(self.id)
+        object.__setattr__(self, "note", clean_text(self.note))
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What an action did to one task or job: `outcome` is `done`, or the code of why it was refused."""
+
+    id: str
+    outcome: str
+    text: str = ""
+
+    @property
+    def done(self) -> bool:
+        return self.outcome == "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """One action in the audit trail."""
+
+    id: str
+    at: float
+    who: str
+    tenant: str
+    verb: str
+    targets: tuple[str, ...]
+    target_count: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """A stored result that may be used again for the same document, pages and processor."""
+
+    tenant: str
+    key: str
+    document: str
+    result_json: str | None = None
+    result_blob: str | None = None
+    created_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_name("tenant", self.tenant)
+        check_blob(self.key)
+        check_blob(self.document)
+        if self.result_blob is not None:
+            check_blob(self.result_blob)

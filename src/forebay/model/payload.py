@@ -1,0 +1,96 @@
+"""Turns payloads and results into JSON text that every store can hold, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import TypeAlias
+
+from forebay.errors import BadPayload, TooLarge
+from forebay.ids import shown
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 32
+_MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
+
+
+def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> str:
+    """JSON text that reads back as an equal value; what JSON would silently change is refused."""
+    _check(value, what)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise BadPayload(
+            f"The {what} holds half of a surrogate pair, which is no character.",
+            remedy="Decode the text it came from correctly, or replace what cannot be decoded.",
+        ) from None
+    if size > max_bytes:
+        raise TooLarge(
+            f"The {what} has {size} bytes of JSON; {max_bytes} are allowed.",
+            remedy="Keep the bytes in the blob store and pass their reference.",
+        )
+    return text
+
+
+def decode(text: str) -> Json:
+    value: Json = json.loads(text)
+    return value
+
+
+def fingerprint(text: str) -> str:
+    """Equal for equal values, whatever the order of their keys."""
+    canonical = json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def clean_text(text: str, *, most: int = 4000) -> str:
+    """Foreign text made fit to be stored: no NUL, no half characters, bounded."""
+    kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+    return kept if len(kept) <= most else f"{kept[: most - 2]} …"
+
+
+def _check(value: object, what: str) -> None:
+    # An explicit stack: a hostile payload must not reach Python's recursion limit.
+    stack: list[tuple[object, int]] = [(value, 1)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, (dict, list, tuple)):
+            if depth > MAX_DEPTH:
+                raise BadPayload(f"The {what} is nested deeper than {MAX_DEPTH} levels.", remedy="Flatten it.")
+            if isinstance(item, dict):
+                for key in item:
+                    _check_text(key, what, "a key")
+                stack.extend((child, depth + 1) for child in item.values())
+            else:
+                stack.extend((child, depth + 1) for child in item)
+        elif isinstance(item, str):
+            _check_text(item, what, "text")
+        else:
+            _check_scalar(item, what)
+
+
+def _check_text(item: object, what: str, part: str) -> None:
+    if not isinstance(item, str):
+        raise BadPayload(f"The {what} has {shown(item)} as {part}.", remedy="JSON keys are strings.")
+    if "\0" in item:
+        raise BadPayload(f"The {what} holds a NUL character in {part}.", remedy="Remove it.")
+
+
+def _check_scalar(item: object, what: str) -> None:
+    if item is None or isinstance(item, bool):
+        return
+    if isinstance(item, int):
+        if item.bit_length() > _MAX_INT_BITS:
+            raise BadPayload(f"The {what} holds an integer of {item.bit_length()} bits.", remedy="Send it as text.")
+    elif isinstance(item, float):
+        if not math.isfinite(item):
+            raise BadPayload(f"The {what} holds {item}, which JSON does not have.", remedy="Use null or text.")
+    else:
+        raise BadPayload(
+            f"The {what} holds a {type(item).__name__}, which is not JSON.",
+            remedy="Use None, bool, int, float, str, list and dict; put bytes into the blob store.",
+        )

@@ -1,0 +1,238 @@
+"""A task as it is submitted, and as a ledger keeps it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from forebay import ids
+from forebay.errors import BadInput
+from forebay.model import payload as json_text
+from forebay.model.names import (
+    check_count,
+    check_duration,
+    check_instant,
+    check_label,
+    check_name,
+    lane_of,
+)
+from forebay.model.payload import Json
+
+DEFAULT_TENANT = "default"
+DEFAULT_ENVIRONMENT = "dev"
+MAX_PRIORITY = 100
+MAX_TAGS = 32
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+class Status(StrEnum):
+    """Where a task or a job stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def terminal(self) -> bool:
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
+
+
+class WaitReason(StrEnum):
+    """Why a pending task does not start: the first four are stored with it, the rest derived when asked."""
+
+    RETRY = "retry"
+    RESCHEDULE = "reschedule"
+    SCHEDULED = "scheduled"
+    DEPENDENCY = "dependency"
+    LIMIT = "limit"
+    COOLDOWN = "cooldown"
+    BREAKER = "breaker"
+    QUOTA = "quota"
+    BUDGET = "budget"
+    PAUSED = "paused"
+    NO_WORKER = "no_worker"
+
+
+class Role(StrEnum):
+    """What a task is to its job; a lone task has none."""
+
+    LONE = "lone"
+    SPLIT = "split"
+    CHUNK = "chunk"
+    MERGE = "merge"
+    FOLLOW = "follow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A task to be submitted: checked when it is made, so that a store never sees a bad one."""
+
+    kind: str
+    payload: object = None
+    payload_blob: str | None = None
+    tenant: str = DEFAULT_TENANT
+    environment: str = DEFAULT_ENVIRONMENT
+    limit: str | None = None
+    priority: int = 0
+    delay_s: float = 0.0
+    available_at: float | None = None
+    deadline_at: float | None = None
+    timeout_s: float = 60.0
+    max_retries: int = 3
+    max_reschedules: int | None = None
+    idempotency_key: str | None = None
+    fairness_key: str | None = None
+    tags: tuple[str, ...] = ()
+    role: Role = Role.LONE
+    chunk_index: int | None = None
+    id: str = ""
+    payload_json: str = field(init=False)
+    payload_hash: str | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._check_names()
+        self._check_numbers()
+        put = object.__setattr__
+        put(self, "payload_json", json_text.encode(self.payload))
+        if self.idempotency_key is not None:
+            put(self, "payload_hash", json_text.fingerprint(self.payload_json))
+        if self.id:
+            ids.check_id(self.id)
+        elif self.idempotency_key is None:
+            put(self, "id", ids.random_id())
+        else:
+            parts = (self.environment, self.tenant, self.kind, self.idempotency_key)
+            put(self, "id", ids.derived_id("task", *parts))
+
+    @property
+    def lane(self) -> str:
+        return lane_of(self.kind, self.limit)
+
+    def _check_names(self) -> None:
+        check_name("kind", self.kind)
+        check_name("tenant", self.tenant)
+        check_name("environment", self.environment)
+        if self.limit is not None:
+            check_name("limit", self.limit)
+        if self.idempotency_key is not None:
+            check_label("idempotency key", self.idempotency_key)
+        if self.fairness_key is not None:
+            check_label("fairness key", self.fairness_key)
+        check_tags(self.tags)
+        if self.payload_blob is not None:
+            check_blob(self.payload_blob)
+
+    def _check_numbers(self) -> None:
+        check_count("priority", self.priority, least=-MAX_PRIORITY, most=MAX_PRIORITY)
+        check_duration("delay_s", self.delay_s)
+        check_duration("timeout_s", self.timeout_s)
+        check_count("max_retries", self.max_retries)
+        if self.available_at is not None:
+            check_instant("available_at", self.available_at)
+        if self.deadline_at is not None:
+            check_instant("deadline_at", self.deadline_at)
+        if self.max_reschedules is not None:
+            check_count("max_reschedules", self.max_reschedules)
+        if (self.role is Role.CHUNK) != (self.chunk_index is not None):
+            raise BadInput("A chunk, and only a chunk, has an index.", remedy="Give chunk_index with role='chunk'.")
+        if self.chunk_index is not None:
+            check_count("chunk_index", self.chunk_index)
+
+
+def check_tags(tags: object) -> None:
+    if not isinstance(tags, tuple) or len(tags) > MAX_TAGS:
+        raise BadInput(f"tags is {ids.shown(tags)}.", remedy=f"Give a tuple of at most {MAX_TAGS} short texts.")
+    for tag in tags:
+        check_label("tag", tag)
+
+
+def check_blob(sha256: object) -> str:
+    if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+        raise BadInput(f"{ids.shown(sha256)} is not a blob reference.", remedy="Give the sha256 that put() returned.")
+    return sha256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task in a ledger. While it runs, `claim_count` is its lease token."""
+
+    id: str
+    kind: str
+    lane: str
+    tenant: str
+    status: Status
+    role: Role
+    job_id: str | None
+    chunk_index: int | None
+    generation: int
+    priority: int
+    flow: str | None
+    tag: int | None
+    tags: tuple[str, ...]
+    idempotency_key: str | None
+    payload_hash: str | None
+    payload_blob: str | None
+    timeout_s: float
+    deadline_at: float | None
+    max_retries: int
+    max_reschedules: int | None
+    created_at: float
+    available_at: float
+    wait_reason: WaitReason | None = None
+    retry_count: int = 0
+    reschedule_count: int = 0
+    lost_count: int = 0
+    claim_count: int = 0
+    attempt_count: int = 0
+    session_id: str | None = None
+    exchange_n: int | None = None
+    claimed_at: float | None = None
+    attempt_deadline_at: float | None = None
+    finished_at: float | None = None
+    cancel_requested_at: float | None = None
+    error_class: str | None = None
+    error_text: str | None = None
+    result_blob: str | None = None
+    payload_json: str | None = None
+    result_json: str | None = None
+
+    @property
+    def payload(self) -> Json:
+        return None if self.payload_json is None else json_text.decode(self.payload_json)
+
+    @property
+    def result(self) -> Json:
+        return None if self.result_json is None else json_text.decode(self.result_json)
+
+    @property
+    def unit_id(self) -> str:
+        """The id of what changes atomically with it: its job, or itself."""
+        return self.job_id or self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One execution of a task that has ended: a row of its history. `settled`: by its own session, not rescued."""
+
+    task_id: str
+    token: int
+    attempt: int
+    session_id: str
+    worker: str
+    claimed_at: float
+    ended_at: float
+    outcome: str
+    status: Status
+    retry_count: int
+    reschedule_count: int
+    settled: bool
+    available_at: float | None = None
+    error_class: str | None = None
+    error_text: str | None = None
+    traceback: str | None = None

@@ -1,0 +1,162 @@
+"""Decides what people and checks may ask of a unit: cancel, retry, and redo of a result that was lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from forebay.errors import NotRetryable, RetryLimitExceeded
+from forebay.model.exchange import Acted
+from forebay.model.job import Event, Job
+from forebay.model.payload import clean_text
+from forebay.model.task import Role, Status, Task
+from forebay.rules import rollup
+from forebay.rules import unit as units
+from forebay.rules.settlement import Move, after
+from forebay.rules.unit import Unit
+from forebay.rules.verdict import ErrorClass
+
+DONE = "done"
+_MAX_TEXT = 4000
+_OPEN = {Status.PENDING, Status.RUNNING}
+_UNDONE = {Status.FAILED, Status.CANCELED}
+
+
+def cancel(unit: Unit, target: str, now: float) -> Acted:
+    """Cancel a whole unit, or one task of a job: what waits ends at once, what runs is asked to stop."""
+    chosen = [task for task in _chosen(unit, target) if task.status in _OPEN]
+    if unit.job is not None and target == unit.job.id:
+        if unit.job.status.terminal:
+            return Acted(target, f"already_{unit.job.status}", f"Job {target} is {unit.job.status} already.")
+        unit.job = replace(unit.job, cancel_requested_at=unit.job.cancel_requested_at or now)
+        unit.note(Event(name="cancel_requested"), now)
+    elif not chosen:
+        status = unit.tasks[target].status
+        return Acted(target, f"already_{status}", f"Task {target} is {status} already.")
+    for task in chosen:
+        if task.status is Status.RUNNING:
+            unit.put(replace(task, cancel_requested_at=task.cancel_requested_at or now))
+        else:
+            _cancel_pending(unit, task, now)
+    return Acted(target, DONE)
+
+
+def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
+    ended = replace(
+        task,
+        status=after(Move.CANCEL, task.status),
+        cancel_requested_at=now,
+        finished_at=now,
+        tag=None,
+        wait_reason=None,
+        error_class=ErrorClass.CANCELED,
+        error_text="Canceled",
+    )
+    unit.put(ended)
+    units.roll(unit, task.status, ended, now)
+
+
+def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
+    """Run again what failed or was canceled; what is completed stays, and is not paid for again."""
+    chosen = _undone(unit, target)
+    if not chosen:
+        return Acted(target, NotRetryable.code, f"Nothing of {target} has failed: there is nothing to run again.")
+    exhausted = [task for task in chosen if task.retry_count >= task.max_retries]
+    if exhausted and not force:
+        named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
+        text = clean_text(f"Out of retries: {named}", most=_MAX_TEXT)
+        return Acted(target, RetryLimitExceeded.code, f"{text}. Use force to retry all the same.")
+    job = _new_generation(unit, now)
+    if job is not None:
+        chunks = sum(task.role is Role.CHUNK for task in chosen)
+        fields = {"failed": chunks, "kept": job.completed_count}
+        unit.note(Event(name="retrying_failed_chunks" if chunks else "retrying", fields=fields), now)
+    for task in chosen:
+        _reopen(unit, replace(task, retry_count=0 if force else task.retry_count + 1), Move.REVIVE, now)
+    return Acted(target, DONE)
+
+
+def _undone(unit: Unit, target: str) -> list[Task]:
+    undone = [task for task in _chosen(unit, target) if task.status in _UNDONE]
+    before_merge = [task for task in undone if task.role is not Role.MERGE]
+    # With chunks to redo, the merge follows by itself; a merge of an older generation was replaced by a later one.
+    return before_merge or [task for task in undone if unit.job and task.generation == unit.job.generation]
+
+
+def lose_result(unit: Unit, target: str, result_blob: str | None, now: float) -> Acted:
+    """Redo a completed task whose stored result is missing or differs from its sha256; burns no retry."""
+    task = unit.tasks[target]
+    if task.status is not Status.COMPLETED or task.result_blob != result_blob:
+        return Acted(target, "changed", f"Task {target} no longer holds that result.")
+    _new_generation(unit, now)
+    index = {} if task.chunk_index is None else {"index": task.chunk_index}
+    unit.note(Event(name="result_lost", fields=index), now)
+    _reopen(unit, task, Move.RESULT_LOST, now)
+    return Acted(target, DONE)
+
+
+def delete(unit: Unit, target: str, now: float) -> Acted:  # noqa: ARG001 - the shape of all actions
+    """Mark a whole unit for deletion; its store then drops all but what it used."""
+    if target != unit.id:
+        return Acted(target, "part_of_job", f"Task {target} is part of job {unit.id}: delete the job.")
+    if any(task.status is Status.RUNNING for task in unit.tasks.values()):
+        return Acted(target, "running", f"{target} is running: cancel it first.")
+    unit.deleted = True
+    return Acted(target, DONE)
+
+
+def _reopen(unit: Unit, task: Task, move: Move, now: float) -> None:
+    if task.role is Role.MERGE and unit.job is not None:
+        merge = rollup.merge_task(unit.job)
+        units.add(unit, [merge], now)
+        unit.put(replace(unit.tasks[merge.id], retry_count=task.retry_count))
+        unit.job = replace(unit.job, merge_id=merge.id)
+        return
+    opened = replace(
+        task,
+        status=after(move, task.status),
+        generation=unit.job.generation if unit.job else task.generation + 1,
+        reschedule_count=0,
+        lost_count=0,
+        available_at=now,
+        tag=None,
+        finished_at=None,
+        cancel_requested_at=None,
+        result_blob=None,
+        result_json=None,
+    )
+    unit.put(opened)
+    units.roll(unit, task.status, opened, now)
+
+
+def _new_generation(unit: Unit, now: float) -> Job | None:
+    """Open the job again under a new generation, so that its merge runs again and an older one counts for nothing."""
+    if unit.job is None:
+        return None
+    for task in list(unit.tasks.values()):
+        if task.role is Role.MERGE and task.status in _OPEN:
+            if task.status is Status.PENDING:
+                unit.put(replace(task, status=Status.CANCELED, finished_at=now, tag=None, wait_reason=None))
+            else:
+                unit.put(replace(task, cancel_requested_at=task.cancel_requested_at or now))
+    unit.job = replace(
+        unit.job,
+        status=Status.RUNNING if unit.job.running_count else Status.PENDING,
+        generation=unit.job.generation + 1,
+        merge_id=None,
+        finished_at=None,
+        cancel_requested_at=None,
+        error_class=None,
+        error_text=None,
+    )
+    return unit.job
+
+
+def _chosen(unit: Unit, target: str) -> list[Task]:
+    if unit.job is None or target != unit.job.id:
+        return [unit.tasks[target]]
+    # Follow-ups, such as callbacks, go their own way whatever becomes of the job.
+    return [task for task in unit.tasks.values() if task.role is not Role.FOLLOW]
+
+
+def _name(task: Task) -> str:
+    return f"{task.role} {task.id}" if task.chunk_index is None else f"chunk {task.chunk_index}"

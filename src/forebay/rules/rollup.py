@@ -1,0 +1,180 @@
+"""Derives a job's counters, status, progress and failure text from what happened to its tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from forebay.model.job import Event, Job, member
+from forebay.model.payload import clean_text
+from forebay.model.task import NewTask, Role, Status
+from forebay.rules.verdict import ErrorClass
+
+_MAX_TEXT = 64 * 1024
+_TEMPLATE_FIELDS = (
+    "kind",
+    "payload",
+    "payload_blob",
+    "environment",
+    "limit",
+    "priority",
+    "timeout_s",
+    "max_retries",
+    "max_reschedules",
+)
+
+
+class Tally(NamedTuple):
+    """By how much a job's counters change; only chunks are counted."""
+
+    chunk_count: int = 0
+    open_count: int = 0
+    running_count: int = 0
+    completed_count: int = 0
+    failed_count: int = 0
+    canceled_count: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(*map(sum, zip(self, other, strict=True)))
+
+
+_OF = {
+    Status.PENDING: Tally(open_count=1),
+    Status.RUNNING: Tally(open_count=1, running_count=1),
+    Status.COMPLETED: Tally(completed_count=1),
+    Status.FAILED: Tally(failed_count=1),
+    Status.CANCELED: Tally(canceled_count=1),
+}
+
+
+def tally(role: Role, before: Status | None, after: Status) -> Tally:
+    """The change that one task's step makes; `before` is None for a task that is new."""
+    if role is not Role.CHUNK:
+        return Tally()
+    if before is None:
+        return _OF[after].plus(Tally(chunk_count=1))
+    return _OF[after].plus(Tally(*(-n for n in _OF[before])))
+
+
+def counted(job: Job, change: Tally) -> Job:
+    return replace(job, **{name: getattr(job, name) + n for name, n in change._asdict().items()})
+
+
+def started(job: Job, now: float) -> Job:
+    return replace(job, status=Status.RUNNING, started_at=job.started_at or now)
+
+
+def noted(job: Job) -> Job:
+    """One more event: its number is the new count."""
+    return replace(job, event_count=job.event_count + 1)
+
+
+class Ended(NamedTuple):
+    """A task of a job that reached a terminal status."""
+
+    id: str
+    role: Role
+    status: Status
+    generation: int
+    error_class: str | None
+    error_text: str | None
+
+
+class Hole(NamedTuple):
+    """A chunk without a result."""
+
+    chunk_index: int
+    error_class: str | None
+    error_text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the end of some tasks does to their job."""
+
+    job: Job
+    tasks: tuple[NewTask, ...] = ()
+    events: tuple[Event, ...] = field(default=())
+
+
+def effect(job: Job, ended: Sequence[Ended], holes: Callable[[], Sequence[Hole]], now: float) -> Effect:
+    """`job` has its counters brought up to date already; `holes` is asked only when the last chunk closed."""
+    for task in ended:
+        if task.role is Role.MERGE and task.generation == job.generation:
+            return _stage_ended(job, task, now)
+        if task.role is Role.SPLIT and task.status is not Status.COMPLETED:
+            return _stage_ended(job, task, now)
+    if job.open_count or job.status.terminal or not any(task.role in {Role.CHUNK, Role.SPLIT} for task in ended):
+        return Effect(job)
+    return chunks_closed(job, holes(), now)
+
+
+def chunks_closed(job: Job, holes: Sequence[Hole], now: float) -> Effect:
+    """Nothing of the job is open: merge it, complete it, or say why it failed."""
+    if job.cancel_requested_at is not None:
+        return finish(job, Status.CANCELED, ErrorClass.CANCELED, "Canceled", now)
+    if holes and not (job.allow_holes and job.completed_count):
+        return finish(job, Status.FAILED, f"{job.pipeline}_failed", failure_text(job.chunk_count, holes), now)
+    if job.merge_json is None:
+        return finish(job, Status.COMPLETED, None, None, now)
+    merge = merge_task(job)
+    return Effect(replace(job, merge_id=merge.id), (merge,), (Event(name="merging", fields={"holes": len(holes)}),))
+
+
+def _stage_ended(job: Job, task: Ended, now: float) -> Effect:
+    if task.status is Status.COMPLETED:
+        return finish(job, Status.COMPLETED, None, None, now)
+    if task.status is Status.CANCELED:
+        return finish(job, Status.CANCELED, ErrorClass.CANCELED, task.error_text, now)
+    text = f"{task.role} failed: {task.error_class}: {task.error_text}"
+    return finish(job, Status.FAILED, f"{job.pipeline}_failed", text, now)
+
+
+def finish(job: Job, status: Status, error_class: str | None, error_text: str | None, now: float) -> Effect:
+    fields = {} if error_class is None else {"error_class": error_class, "error_text": clean_text(error_text or "")}
+    ended = replace(job, status=status, error_class=error_class, error_text=error_text, finished_at=now)
+    return Effect(ended, (), (Event(name=f"job_{status}", fields=fields),))
+
+
+def merge_template(merge: NewTask | None) -> str | None:
+    """What a job row keeps of its merge until the merge is made."""
+    return None if merge is None else json.dumps({name: getattr(merge, name) for name in _TEMPLATE_FIELDS})
+
+
+def merge_task(job: Job) -> NewTask:
+    """The merge of the job's present generation: its id follows from both, so making it twice is harmless."""
+    template = NewTask(**json.loads(job.merge_json or "{}"), role=Role.MERGE)
+    return member(template, job.id, tenant=job.tenant, generation=job.generation)
+
+
+def progress(job: Job) -> float:
+    """The share of the job that needs no more work, from 0 to 1; the merge counts as one more chunk."""
+    if job.status is Status.COMPLETED:
+        return 1.0
+    steps = job.chunk_count + (job.merge_json is not None)
+    return (job.chunk_count - job.open_count) / steps if steps else 0.0
+
+
+def failure_text(chunk_count: int, holes: Sequence[Hole]) -> str:
+    """Every chunk without a result is named; those that failed alike are named together."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for hole in sorted(holes):
+        alike.setdefault((hole.error_class or "unknown", hole.error_text or ""), []).append(hole.chunk_index)
+    groups = [
+        f"{_ranges(indexes)} ({error_class}{': ' if text else ''}{clean_text(text, most=300)})"
+        for (error_class, text), indexes in alike.items()
+    ]
+    return clean_text(f"{len(holes)} of {chunk_count} chunks failed: {'; '.join(groups)}", most=_MAX_TEXT)
+
+
+def _ranges(indexes: Iterable[int]) -> str:
+    runs: list[list[int]] = []
+    for index in indexes:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    listed = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+    return f"chunk {listed}" if len(runs) == 1 and runs[0][0] == runs[0][1] else f"chunks {listed}"

@@ -1,0 +1,1 @@
+"""Where tasks and limit state live: an address chooses the store."""

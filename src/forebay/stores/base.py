@@ -1,0 +1,149 @@
+"""The contract of a ledger: named by meaning, model objects in and out, batches first, every call safe to repeat.
+
+Guarantees that every ledger keeps, and `forebay.testing` checks:
+
+- One **unit** (a lone task, or a job with its tasks) changes atomically; nothing is atomic across units.
+- A settle, release or hold counts only under the task's current lease token; a late one changes nothing.
+- The exchange of a session is numbered. A repeat of a number answers with the claims still held from it and
+  takes no new ones; settles answer by their token. So a lost reply is mended by asking again.
+- A call that raises `MaybeApplied` or `StoreUnreachable` may have been done. Repeat it with the same ids.
+- Time is the ledger's own clock. Delays come in as durations, instants go out as UTC seconds.
+- Bad items are answered one by one as data; an exception means that the call as a whole was not answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from forebay.model.exchange import (
+    Acted,
+    Action,
+    Audit,
+    Hold,
+    Release,
+    Remembered,
+    Renewal,
+    Reply,
+    Session,
+    Settle,
+    Submitted,
+    Usage,
+    Want,
+)
+from forebay.model.job import Event, Job, NewJob
+from forebay.model.query import Page, Query
+from forebay.model.task import Attempt, NewTask, Status, Task
+
+MAX_PROMOTED = 500
+MAX_LANES = 1000
+MAX_RESCUED = 500
+
+
+class Ledger(Protocol):
+    """Where tasks live. Blocking and thread-safe."""
+
+    def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+        """Store each one, or find it stored already: by its id, and with a key by its payload's hash."""
+
+    def open_session(self, session: Session) -> None:
+        """Begin a membership. Opening the same id again changes nothing."""
+
+    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
+        """Keep a session alive, and give the named attempts more time. Never waits behind an exchange."""
+
+    def close_session(self, session_id: str) -> None:
+        """End a membership and hand back, unburnt, whatever it still holds."""
+
+    def sessions(self) -> list[Session]:
+        """Those that have not ended, whether alive or not yet rescued."""
+
+    def exchange(
+        self,
+        session_id: str,
+        n: int,
+        *,
+        settles: Sequence[Settle] = (),
+        releases: Sequence[Release] = (),
+        wants: Sequence[Want] = (),
+    ) -> Reply:
+        """Hand in finished work and take new work, in this order: settle, release, promote what is due, claim.
+
+        `n` rises by one with each exchange of a session; the same `n` again is a repeat.
+        A session that has ended settles by token as ever, but gets no claims and is told `alive=False`.
+        """
+
+    def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
+        """End sessions that ran out, and return tasks whose session ended or whose attempt is overdue."""
+
+    def mine(self, session_id: str) -> list[Task]:
+        """What the session holds now."""
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have `wake` called, from any thread, when work may have arrived; returns how to stop it.
+
+        A hint: it may come for nothing, and may be missing where a store has no wake-ups.
+        """
+
+    def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]: ...
+
+    def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]: ...
+
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
+        """Run a completed task again because its result is gone or damaged; the job's merge runs again too."""
+
+    def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        """Remove whole units with their history and events, and what is remembered of a job's document.
+
+        What they used stays in `used()`. A unit with a running task is refused: cancel it first.
+        """
+
+    def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
+        """Delete units that ended longer ago than their status allows; call again until it returns 0."""
+
+    def get(self, task_id: str) -> Task | None: ...
+
+    def get_job(self, job_id: str) -> Job | None: ...
+
+    def find(self, prefix: str) -> list[str]:
+        """Up to two ids of tasks and jobs that begin so: one is a match, two are ambiguous."""
+
+    def list_tasks(self, query: Query) -> Page[Task]:
+        """Tasks without payload and result."""
+
+    def list_jobs(self, query: Query) -> Page[Job]:
+        """Jobs; `kind` is their pipeline."""
+
+    def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
+        """How many tasks there are of each kind and status."""
+
+    def history(self, task_id: str) -> list[Attempt]: ...
+
+    def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]: ...
+
+    def audit(self, *, most: int = 100) -> list[Audit]:
+        """The latest actions, newest first."""
+
+    def used(self, *, tenant: str | None = None) -> list[Usage]:
+        """What was consumed, summed by meter and unit."""
+
+    def remember(self, results: Sequence[Remembered]) -> None:
+        """Keep results for reuse; the first one under a key stays."""
+
+    def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]: ...
+
+    def forget(self, tenant: str, document: str, action: Action) -> int:
+        """Drop what is remembered of a document."""
+
+    def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
+        """Those of the blobs that a task, a job or a remembered result points at."""
+
+    def check(self) -> list[str]:
+        """What is wrong with the stored data: nothing, in a sound ledger."""
+
+    def backup(self, target: Path) -> None:
+        """Write a consistent copy while work goes on; refuses where a store has its own ways."""
+
+    def close(self) -> None:
+        """Let go of files and threads. Sessions stay as they are."""

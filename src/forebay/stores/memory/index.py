@@ -1,0 +1,106 @@
+"""Keeps the ready and the delayed tasks of a memory ledger in order, with stale entries dropped when met."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+
+from forebay.model.task import Status, Task
+from forebay.rules.fairness import Line, Place, tags
+
+Entry = tuple[int, float, int, str]
+
+
+class Index:
+    """Heaps per line. An entry counts while its task is pending with the same tag and time."""
+
+    def __init__(self, read: Callable[[str], Task | None]) -> None:
+        self._read = read
+        self._lines: dict[str, dict[Line, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+        self._later: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
+        self._tails: dict[tuple[Line, str], int] = {}
+        self._order = count()
+
+    def add_later(self, task: Task) -> None:
+        heapq.heappush(self._later[task.kind], (task.available_at, next(self._order), task.id))
+
+    def add_ready(self, task: Task) -> None:
+        heap = self._lines[task.kind][_line(task)]
+        heapq.heappush(heap, (task.tag or 0, task.available_at, next(self._order), task.id))
+
+    def tags(self, tasks: Iterable[Task]) -> list[int]:
+        """A place in line for each of the tasks, which join it in this order."""
+        places = [Place(_line(task), task.flow) for task in tasks]
+        heads = {line: head[0] for line in {place.line for place in places} if (head := self._head(line))}
+        # A flow whose last tag is behind the head has nothing waiting: what it had is forgotten here.
+        given = tags(places, heads, self._tails)
+        for place, tag in zip(places, given, strict=True):
+            if place.flow is not None:
+                self._tails[place.line, place.flow] = tag
+        return given
+
+    def due(self, kind: str, now: float, most: int) -> list[Task]:
+        """Take out up to `most` delayed tasks whose time has come."""
+        taken: list[Task] = []
+        while len(taken) < most and (at := self.next_due(kind)) is not None and at <= now:
+            task = self._read(heapq.heappop(self._later[kind])[2])
+            if task is not None:
+                taken.append(task)
+        return taken
+
+    def next_due(self, kind: str) -> float | None:
+        heap = self._later[kind]
+        while heap:
+            at, _, task_id = heap[0]
+            task = self._read(task_id)
+            if task and task.status is Status.PENDING and task.tag is None and task.available_at == at:
+                return at
+            heapq.heappop(heap)
+        return None
+
+    def lanes(self, kind: str) -> set[str]:
+        return {line.lane for line in list(self._lines[kind]) if self._head(line)}
+
+    def ready(self, kind: str, lane: str | None) -> Iterator[Task]:
+        """The next task to claim, again and again: what is not claimed meanwhile is offered no second time."""
+        passed: list[tuple[Line, Entry]] = []
+        while best := self._best(kind, lane):
+            line, entry = best
+            task = self._read(entry[3])
+            passed.append((line, heapq.heappop(self._lines[kind][line])))
+            if task is not None:
+                yield task
+                if task is not self._read(task.id):
+                    passed.pop()
+        for line, entry in passed:
+            heapq.heappush(self._lines[kind][line], entry)
+
+    def _best(self, kind: str, lane: str | None) -> tuple[Line, Entry] | None:
+        heads = [
+            (-line.priority, head, line)
+            for line in list(self._lines[kind])
+            if lane in {None, line.lane} and (head := self._head(line))
+        ]
+        if not heads:
+            return None
+        _, head, line = min(heads)
+        return line, head
+
+    def _head(self, line: Line) -> Entry | None:
+        heap = self._lines[line.kind].get(line)
+        while heap:
+            tag, at, _, task_id = heap[0]
+            task = self._read(task_id)
+            if task and task.status is Status.PENDING and (task.tag, task.available_at) == (tag, at):
+                return heap[0]
+            heapq.heappop(heap)
+        self._lines[line.kind].pop(line, None)
+        for key in [key for key in self._tails if key[0] == line]:
+            del self._tails[key]
+        return None
+
+
+def _line(task: Task) -> Line:
+    return Line(task.kind, task.lane, task.priority)

@@ -1,0 +1,186 @@
+"""Keeps a ledger in the memory of one process, for tests and for runs that need not outlive it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from threading import RLock
+from typing import TypeVar
+
+from forebay.clock import Clock, SystemClock
+from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.task import Status, Task
+from forebay.rules.unit import Unit
+from forebay.stores.base import MAX_LANES, MAX_PROMOTED
+from forebay.stores.memory.index import Index
+from forebay.stores.units import UnitLedger, audited, summed
+
+T = TypeVar("T")
+
+
+class MemoryLedger(UnitLedger):
+    """All verbs run under one lock."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        super().__init__(clock or SystemClock(), RLock())
+        self._stored: dict[str, Unit] = {}
+        self._home: dict[str, str] = {}
+        self._running: dict[str, None] = {}
+        self._index = Index(self._task)
+        self._sessions: dict[str, Session] = {}
+        self._reuse: dict[tuple[str, str], Remembered] = {}
+        self._audit: dict[str, Audit] = {}
+        self._answers: dict[str, list[Acted]] = {}
+        self._left_usage: list[tuple[str, Usage]] = []
+        self._listeners: list[Callable[[], None]] = []
+
+    def _task(self, task_id: str) -> Task | None:
+        home = self._home.get(task_id)
+        return self._stored[home].tasks[task_id] if home else None
+
+    def _create(self, unit: Unit) -> bool:
+        if unit.id in self._stored:
+            return False
+        self._stored[unit.id] = unit
+        self._refresh(unit)
+        return True
+
+    def _read(self, unit_id: str) -> Unit | None:
+        return self._stored.get(unit_id)
+
+    def _change(self, unit_id: str, step: Callable[[Unit], T]) -> T | None:
+        unit = self._stored.get(unit_id)
+        if unit is None:
+            return None
+        answer = step(unit)
+        if unit.deleted:
+            self._left_usage.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
+            for task_id in unit.tasks:
+                del self._home[task_id]
+            del self._stored[unit_id]
+        else:
+            self._refresh(unit)
+        return answer
+
+    def _refresh(self, unit: Unit) -> None:
+        """Bring the indexes up to date with what a step touched."""
+        now = self._clock.now()
+        newly_ready: list[Task] = []
+        for task_id in unit.touched:
+            task = unit.tasks[task_id]
+            self._home[task_id] = unit.id
+            if task.status is Status.RUNNING:
+                self._running[task_id] = None
+                continue
+            self._running.pop(task_id, None)
+            if task.status is not Status.PENDING:
+                continue
+            if task.tag is not None:
+                self._index.add_ready(task)
+            elif task.available_at <= now:
+                newly_ready.append(task)
+            else:
+                self._index.add_later(task)
+        unit.touched.clear()
+        self._make_ready(newly_ready)
+
+    def _make_ready(self, tasks: Sequence[Task]) -> None:
+        for task, tag in zip(tasks, self._index.tags(tasks), strict=True):
+            tagged = replace(task, tag=tag, wait_reason=None)
+            self._stored[self._home[task.id]].tasks[task.id] = tagged
+            self._index.add_ready(tagged)
+
+    def _units(self) -> Iterable[Unit]:
+        return list(self._stored.values())
+
+    def _unit_of(self, task_id: str) -> str | None:
+        return task_id if task_id in self._stored else self._home.get(task_id)
+
+    def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
+        self._make_ready(self._index.due(kind, now, MAX_PROMOTED))
+        return self._index.ready(kind, lane)
+
+    def _lanes(self, kind: str, now: float) -> tuple[str, ...]:  # noqa: ARG002 - promoted by the claim before
+        return tuple(sorted(self._index.lanes(kind))[:MAX_LANES])
+
+    def _next_due(self, kind: str, now: float) -> float | None:  # noqa: ARG002 - kept in order by time
+        return self._index.next_due(kind)
+
+    def _held(self) -> Iterable[Task]:
+        return [task for task_id in self._running if (task := self._task(task_id))]
+
+    def open_session(self, session: Session) -> None:
+        now = self._clock.now()
+        opened = replace(session, opened_at=now, expires_at=now + session.lease_s)
+        with self._guard:
+            self._sessions.setdefault(session.id, opened)
+
+    def sessions(self) -> list[Session]:
+        with self._guard:
+            return [session for session in self._sessions.values() if session.ended_at is None]
+
+    def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
+        session = self._sessions.get(session_id)
+        if session is None or session.ended_at is not None:
+            return None, False
+        entered = replace(session, expires_at=now + session.lease_s, exchange_n=max(n, session.exchange_n))
+        self._sessions[session_id] = entered
+        return entered, n <= session.exchange_n
+
+    def _session(self, session_id: str, step: Callable[[Session], Session]) -> Session | None:
+        session = self._sessions.get(session_id)
+        if session is None:
+            return None
+        self._sessions[session_id] = step(session)
+        return self._sessions[session_id]
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        with self._guard:
+            self._listeners.append(wake)
+        return lambda: self._listeners.remove(wake)
+
+    def _wake(self) -> None:
+        for wake in list(self._listeners):
+            wake()
+
+    def _recorded(self, action: Action) -> list[Acted] | None:
+        return self._answers.get(action.id)
+
+    def _record(self, audit: Audit, answer: list[Acted]) -> None:
+        self._audit[audit.id] = audit
+        self._answers[audit.id] = answer
+
+    def audit(self, *, most: int = 100) -> list[Audit]:
+        with self._guard:
+            return list(self._audit.values())[::-1][:most]
+
+    def used(self, *, tenant: str | None = None) -> list[Usage]:
+        with self._guard:
+            rows = list(self._left_usage)
+            for unit in self._stored.values():
+                rows.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
+        return summed(used for owner, used in rows if tenant in {None, owner})
+
+    def remember(self, results: Sequence[Remembered]) -> None:
+        now = self._clock.now()
+        with self._guard:
+            for result in results:
+                self._reuse.setdefault((result.tenant, result.key), replace(result, created_at=now))
+
+    def _remembered(self) -> Iterable[Remembered]:
+        return list(self._reuse.values())
+
+    def forget(self, tenant: str, document: str, action: Action) -> int:
+        with self._guard:
+            count = self._drop_remembered(tenant, document)
+            self._record(audited(action, "forget", [document], self._clock.now()), [])
+            return count
+
+    def _drop_remembered(self, tenant: str, document: str) -> int:
+        gone = [key for key, kept in self._reuse.items() if (kept.tenant, kept.document) == (tenant, document)]
+        for key in gone:
+            del self._reuse[key]
+        return len(gone)
+
+    def close(self) -> None:
+        """Nothing to let go of: the data ends with the object."""

@@ -1,0 +1,210 @@
+"""Keeps a ledger in an object store: one object per unit, changed by compare-and-swap alone.
+
+It shows that the contract asks nothing of a store but atomic change of one object. It finds work by reading
+every unit, so it is no ledger for many tasks: an index by time and lane is what is missing for that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.store import MemoryStore, S3Store
+
+from forebay.clock import Clock, SystemClock
+from forebay.errors import StoreBusy
+from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.task import Status, Task
+from forebay.rules.unit import Unit
+from forebay.stores.objects import codec
+from forebay.stores.units import UnitLedger, audited, summed
+
+T = TypeVar("T")
+_TRIES = 200
+
+
+class ObjectsLedger(UnitLedger):
+    """Any number of processes may share the prefix; none of them needs another to be up."""
+
+    def __init__(self, store: MemoryStore | S3Store, *, clock: Clock | None = None) -> None:
+        super().__init__(clock or SystemClock())
+        self._store = store
+
+    def _get(self, key: str) -> tuple[dict[str, Any], Any] | None:
+        try:
+            found = obstore.get(self._store, key)
+        except FileNotFoundError:
+            return None
+        version = {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name] is not None}
+        return json.loads(bytes(found.bytes())), version
+
+    def _put_new(self, key: str, data: bytes) -> bool:
+        try:
+            obstore.put(self._store, key, data, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _swap(self, key: str, step: Callable[[dict[str, Any]], tuple[bytes, T]]) -> T | None:
+        """Read, apply, write back if nobody wrote in between, else begin again; None when there is nothing."""
+        for _ in range(_TRIES):
+            found = self._get(key)
+            if found is None:
+                return None
+            data, version = found
+            written, answer = step(data)
+            if written == codec.pack(data):
+                return answer
+            try:
+                obstore.put(self._store, key, written, mode=version)
+            except (PreconditionError, FileNotFoundError):
+                continue
+            return answer
+        raise StoreBusy(f"{key} was changed by others {_TRIES} times in a row.", remedy="Try again.")
+
+    def _keys(self, prefix: str) -> list[str]:
+        return [meta["path"] for page in obstore.list(self._store, prefix) for meta in page]
+
+    def _all(self, prefix: str) -> list[dict[str, Any]]:
+        return [found[0] for key in self._keys(prefix) if (found := self._get(key))]
+
+    def _create(self, unit: Unit) -> bool:
+        def step(data: dict[str, Any]) -> tuple[bytes, bool]:
+            if not data["deleted"]:
+                return codec.pack(data), False
+            fresh = json.loads(codec.unit_bytes(unit, time.time_ns()))
+            return codec.pack({**fresh, "usage": data["usage"], "tenants": data["tenants"]}), True
+
+        key = f"units/{unit.id}"
+        return self._put_new(key, codec.unit_bytes(unit, time.time_ns())) or bool(self._swap(key, step))
+
+    def _read(self, unit_id: str) -> Unit | None:
+        found = self._get(f"units/{unit_id}")
+        return codec.unit_of(found[0]) if found and not found[0]["deleted"] else None
+
+    def _change(self, unit_id: str, step: Callable[[Unit], T]) -> T | None:
+        def swap(data: dict[str, Any]) -> tuple[bytes, T | None]:
+            if data["deleted"]:
+                return codec.pack(data), None
+            unit = codec.unit_of(data)
+            answer = step(unit)
+            return codec.unit_bytes(unit, data["order"]), answer
+
+        return self._swap(f"units/{unit_id}", swap)
+
+    def _units(self) -> Iterable[Unit]:
+        stored = sorted(self._all("units"), key=lambda data: data["order"])
+        return [codec.unit_of(data) for data in stored if not data["deleted"]]
+
+    def _unit_of(self, task_id: str) -> str | None:
+        return next((unit.id for unit in self._units() if task_id == unit.id or task_id in unit.tasks), None)
+
+    def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
+        """The k-th waiting task of every flow before the next one of any: flows take turns."""
+        waiting = [
+            task
+            for unit in self._units()
+            for task in unit.tasks.values()
+            if task.status is Status.PENDING and task.kind == kind and lane in {None, task.lane}
+            if task.available_at <= now
+        ]
+        waiting.sort(key=lambda task: (-task.priority, task.available_at))
+        turns: Counter[tuple[str, int]] = Counter()
+        order = defaultdict(list)
+        for task in waiting:
+            flow = (task.flow or task.id, task.priority)
+            order[-task.priority, turns[flow]].append(task)
+            turns[flow] += 1
+        return (task for turn in sorted(order) for task in order[turn])
+
+    def _next_due(self, kind: str, now: float) -> float | None:
+        later = [
+            task.available_at
+            for unit in self._units()
+            for task in unit.tasks.values()
+            if task.status is Status.PENDING and task.kind == kind and task.available_at > now
+        ]
+        return min(later, default=None)
+
+    def _held(self) -> Iterable[Task]:
+        return [task for unit in self._units() for task in unit.tasks.values() if task.status is Status.RUNNING]
+
+    def open_session(self, session: Session) -> None:
+        now = self._clock.now()
+        opened = replace(session, opened_at=now, expires_at=now + session.lease_s)
+        self._put_new(f"sessions/{session.id}", codec.pack(asdict(opened)))
+
+    def sessions(self) -> list[Session]:
+        known = map(codec.session_of, self._all("sessions"))
+        return [session for session in known if session.ended_at is None]
+
+    def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
+        def step(data: dict[str, Any]) -> tuple[bytes, tuple[Session | None, bool]]:
+            session = codec.session_of(data)
+            if session.ended_at is not None:
+                return codec.pack(data), (None, False)
+            entered = replace(session, expires_at=now + session.lease_s, exchange_n=max(n, session.exchange_n))
+            return codec.pack(asdict(entered)), (entered, n <= session.exchange_n)
+
+        return self._swap(f"sessions/{session_id}", step) or (None, False)
+
+    def _session(self, session_id: str, step: Callable[[Session], Session]) -> Session | None:
+        def swap(data: dict[str, Any]) -> tuple[bytes, Session]:
+            changed = step(codec.session_of(data))
+            return codec.pack(asdict(changed)), changed
+
+        return self._swap(f"sessions/{session_id}", swap)
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - an object store wakes nobody
+        return lambda: None
+
+    def _wake(self) -> None:
+        """Those who wait find out when they look."""
+
+    def _recorded(self, action: Action) -> list[Acted] | None:
+        found = self._get(f"audit/{action.id}")
+        return [Acted(**one) for one in found[0]["answer"]] if found else None
+
+    def _record(self, audit: Audit, answer: list[Acted]) -> None:
+        line = {"order": time.time_ns(), "answer": [asdict(one) for one in answer], "line": asdict(audit)}
+        self._put_new(f"audit/{audit.id}", codec.pack(line))
+
+    def audit(self, *, most: int = 100) -> list[Audit]:
+        lines = sorted(self._all("audit"), key=lambda data: -data["order"])[:most]
+        return [Audit(**{**data["line"], "targets": tuple(data["line"]["targets"])}) for data in lines]
+
+    def used(self, *, tenant: str | None = None) -> list[Usage]:
+        found: list[Usage] = []
+        for data in self._all("units"):
+            tenants = data["tenants"] | {task["id"]: task["tenant"] for task in data["tasks"]}
+            found.extend(Usage(**used) for task_id, _, used in data["usage"] if tenant in {None, tenants[task_id]})
+        return summed(found)
+
+    def remember(self, results: Sequence[Remembered]) -> None:
+        now = self._clock.now()
+        for result in results:
+            kept = replace(result, created_at=now)
+            self._put_new(f"remembered/{result.tenant}/{result.key}", codec.pack(asdict(kept)))
+
+    def _remembered(self) -> Iterable[Remembered]:
+        return [Remembered(**data) for data in self._all("remembered")]
+
+    def forget(self, tenant: str, document: str, action: Action) -> int:
+        count = self._drop_remembered(tenant, document)
+        self._record(audited(action, "forget", [document], self._clock.now()), [])
+        return count
+
+    def _drop_remembered(self, tenant: str, document: str) -> int:
+        kept = [one for one in self._remembered() if (one.tenant, one.document) == (tenant, document)]
+        for one in kept:
+            obstore.delete(self._store, f"remembered/{one.tenant}/{one.key}")
+        return len(kept)
+
+    def close(self) -> None:
+        """Nothing is held between calls."""

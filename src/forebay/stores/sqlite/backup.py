@@ -1,0 +1,47 @@
+"""Checks a SQLite ledger, and copies it while it is in use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from forebay.errors import BadInput
+from forebay.stores.sqlite.connection import mapped
+
+_PAGES_A_STEP = 2000
+
+
+def check(db: apsw.Connection) -> list[str]:
+    found = [row[0] for row in db.execute("PRAGMA quick_check(20)")]
+    return [] if found == ["ok"] else found
+
+
+def write(db: apsw.Connection, target: Path) -> None:
+    """The copy appears under its name only when it is whole and on the disk."""
+    if target.exists():
+        raise BadInput(f"{target} exists already.", remedy="Name a new file for the backup.")
+    draft = target.with_name(f"{target.name}.{os.getpid()}.part")
+    with mapped(target):
+        try:
+            copy = apsw.Connection(str(draft))
+            try:
+                with copy.backup("main", db, "main") as progress:
+                    while not progress.done:
+                        progress.step(_PAGES_A_STEP)
+            finally:
+                copy.close()
+            _sync(draft)
+            os.link(draft, target)
+            _sync(target.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

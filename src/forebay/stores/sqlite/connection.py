@@ -1,0 +1,90 @@
+"""Opens the SQLite file the way a ledger needs it, and turns SQLite's errors into ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from forebay.errors import (
+    BadInput,
+    MaybeApplied,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnreachable,
+)
+
+BUSY_TIMEOUT_S = 5.0
+_LEAST_VERSION = (3, 51, 3)
+
+
+def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> apsw.Connection:
+    """A connection in WAL mode that syncs every commit; creates the file and its folder if need be."""
+    check_version(apsw.sqlite_lib_version())
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder.", remedy="Name a file in it, such as forebay.db.")
+    with mapped(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        db = apsw.Connection(str(path), vfs=vfs)
+        db.set_busy_timeout(round(busy_timeout_s * 1000))
+        if db.readonly("main"):
+            db.close()
+            raise StoreReadOnly(
+                f"{path} cannot be written.", remedy="Give this user write access to the file and to its folder."
+            )
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("PRAGMA cache_size = -65536")
+        db.execute("PRAGMA journal_size_limit = 67108864")
+    return db
+
+
+def check_version(version: str) -> None:
+    """Older ones can corrupt a WAL file that several processes write."""
+    if tuple(map(int, version.split("."))) < _LEAST_VERSION:
+        least = ".".join(map(str, _LEAST_VERSION))
+        raise StoreError(
+            f"apsw carries SQLite {version}, which can corrupt a database that several processes write.",
+            remedy=f"Install an apsw with SQLite {least} or newer: pip install -U apsw",
+        )
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[None]:
+    """Turn what SQLite and the system report into errors that say what to do."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusy(
+            f"{path} stayed locked by another process for {BUSY_TIMEOUT_S:.0f} s.",
+            remedy="Find who holds a transaction open (a copy tool, a database browser) and end it; then try again.",
+        ) from error
+    except apsw.FullError as error:
+        raise StoreFull(
+            f"The disk of {path} is full.", remedy="Nothing was changed. Free some space and try again."
+        ) from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError, PermissionError) as error:
+        raise StoreReadOnly(
+            f"{path} cannot be written: {error}.", remedy="Give this user write access to the file and its folder."
+        ) from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreCorrupt(
+            f"{path} is not a sound SQLite database: {error}.",
+            remedy="Nothing was changed. Choose another path, or restore a backup.",
+        ) from error
+    except (apsw.CantOpenError, OSError) as error:
+        raise StoreUnreachable(
+            f"{path} cannot be opened: {error}.", remedy="Check that its folder exists and may be written."
+        ) from error
+    except (apsw.IOError, apsw.InterruptError) as error:
+        raise MaybeApplied(
+            f"The disk of {path} failed: {error}.", remedy="Repeat the call; if it goes on, check the disk."
+        ) from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite refused a step on {path}: {error}.", remedy="Please report this.") from error

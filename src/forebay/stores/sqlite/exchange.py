@@ -1,0 +1,253 @@
+"""The hot path of the SQLite ledger: ends attempts, promotes what is due and claims, a statement per batch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from forebay.model.exchange import Release, Reply, Session, Settle, Settled, Want
+from forebay.model.job import Event, Job
+from forebay.model.task import NewTask, Role, Status, Task
+from forebay.rules import rollup, settlement
+from forebay.rules import unit as units
+from forebay.rules.fairness import Line, Place
+from forebay.rules.rollup import Ended, Hole
+from forebay.rules.settlement import Ending
+from forebay.stores.base import MAX_LANES, MAX_PROMOTED
+from forebay.stores.sqlite import rows
+from forebay.stores.sqlite.rows import Held
+from forebay.stores.sqlite.transaction import Transaction
+
+
+class Finished(NamedTuple):
+    """An attempt that ends in this transaction."""
+
+    held: Held
+    ending: Ending
+    worker: str
+    settle: Settle | None = None
+
+
+def run(
+    tx: Transaction,
+    session: Session | None,
+    n: int,
+    *,
+    settles: Sequence[Settle],
+    releases: Sequence[Release],
+    wants: Sequence[Want],
+) -> Reply:
+    """`session` is None when it has ended: it may settle, but gets nothing."""
+    worker = session.worker if session else ""
+    settled = settle(tx, settles, worker)
+    release(tx, releases, worker)
+    if session is None:
+        return Reply(settled=settled, alive=False, now=tx.now)
+    for kind in {want.kind for want in wants}:
+        promote(tx, kind)
+    if n <= session.exchange_n:
+        held = tx.query("mine", session_id=session.id)
+        claims = [task for row in held if (task := rows.task(row, row[-1])).exchange_n == n]
+    else:
+        claims = claim(tx, wants, session.id, n)
+        tx.execute("UPDATE sessions SET exchange_n = ? WHERE id = ?", n, session.id)
+    return Reply(settled=settled, claims=tuple(claims), now=tx.now, **waiting(tx, wants))
+
+
+def waiting(tx: Transaction, wants: Sequence[Want]) -> dict[str, Any]:
+    """What is left for a session to come back for: lanes with ready tasks, and when the next one is due."""
+    kinds = dict.fromkeys(want.kind for want in wants)
+    due = [at for kind in kinds if (at := tx.query("next_due", kind=kind)[0][0]) is not None]
+    return {
+        "lanes": {kind: lanes(tx, kind) for kind in kinds},
+        "next_due_in_s": max(0.0, min(due) - tx.now) if due else None,
+    }
+
+
+def settle(tx: Transaction, settles: Sequence[Settle], worker: str) -> tuple[Settled, ...]:
+    if not settles:
+        return ()
+    held = _held(tx, settles)
+    finished, missed = [], []
+    for one in settles:
+        row = held.pop((one.task_id, one.token), None)
+        if row is None:
+            missed.append([one.task_id, one.token])
+        else:
+            finished.append(Finished(row, settlement.settled(row, one, tx.now), worker, one))
+    end(tx, finished)
+    # Asked after `end`, so that a settle that stands twice in one batch is found settled the second time.
+    before = {tuple(row) for row in tx.query("settled_before", asked=missed)} if missed else set()
+    done = {(one.held.id, one.held.claim_count) for one in finished} | before
+    return tuple(Settled(one.task_id, one.token, (one.task_id, one.token) not in done) for one in settles)
+
+
+def release(tx: Transaction, releases: Sequence[Release], worker: str) -> None:
+    if releases:
+        held = _held(tx, releases)
+        finished = []
+        for one in releases:
+            row = held.pop((one.task_id, one.token), None)
+            if row is not None:
+                ending = settlement.released(row, tx.now, started=one.started)
+                finished.append(Finished(row, ending, worker))
+        end(tx, finished)
+        tx.woken = True
+
+
+def _held(tx: Transaction, asked: Sequence[Settle] | Sequence[Release]) -> dict[tuple[str, int], Held]:
+    pairs = [[one.task_id, one.token] for one in asked]
+    return {(row[1], row[2]): Held._make(row) for row in tx.query("held", asked=pairs)}
+
+
+def end(tx: Transaction, finished: Sequence[Finished]) -> None:
+    """Write endings, history, results and usage, then what follows for the jobs."""
+    if not finished:
+        return
+    tx.query("end", endings=[_ended_row(one.held, one.ending) for one in finished])
+    history = [_history_row(one, tx.now) for one in finished if one.ending.counted]
+    if history:
+        tx.query("add_history", rows=history)
+    results = [[one.held.seq, one.ending.result_json] for one in finished if one.ending.result_json is not None]
+    if results:
+        tx.query("add_results", rows=results)
+    usage = [
+        [one.held.id, one.held.claim_count, used.meter, used.unit, one.held.tenant, used.amount]
+        for one in finished
+        if one.settle
+        for used in one.settle.usage
+    ]
+    if usage:
+        tx.query("add_usage", rows=usage, now=tx.now)
+    by_job = defaultdict(list)
+    for one in finished:
+        if one.held.job_id is not None:
+            by_job[one.held.job_id].append(one)
+    tx.load_jobs(by_job)
+    for job_id in sorted(by_job):
+        _roll(tx, job_id, by_job[job_id])
+
+
+def _ended_row(held: Held, ending: Ending) -> list[Any]:
+    return [
+        held.seq,
+        ending.status,
+        ending.wait_reason,
+        ending.retry_count,
+        ending.reschedule_count,
+        ending.lost_count,
+        held.attempt_count + ending.counted,
+        ending.available_at,
+        int(ending.keeps_place),
+        ending.finished_at,
+        ending.error_class,
+        ending.error_text,
+        ending.result_blob,
+    ]
+
+
+def _history_row(one: Finished, now: float) -> list[Any]:
+    held, ending = one.held, one.ending
+    return [
+        held.seq,
+        held.claim_count,
+        held.attempt_count + 1,
+        held.session_id,
+        one.worker,
+        held.claimed_at,
+        now,
+        ending.outcome,
+        ending.status,
+        ending.retry_count,
+        ending.reschedule_count,
+        int(ending.settled),
+        ending.available_at if ending.status is Status.PENDING else None,
+        ending.error_class,
+        ending.error_text,
+        ending.traceback,
+    ]
+
+
+def _roll(tx: Transaction, job_id: str, finished: Sequence[Finished]) -> None:
+    """Bring a job up to date after some of its attempts ended: counters, events, follow-ups, its merge or its end."""
+    job = tx.job(job_id)
+    if job is None:
+        return
+    ended = []
+    for held, ending, _, settle in finished:
+        role = Role(held.role)
+        job = tx.count(job, role, Status.RUNNING, ending.status)
+        if settle is not None:
+            for event in settle.events:
+                job = tx.note(job, event)
+            job = _add(tx, job, units.follow_ups(settle, job))
+        if ending.status.terminal:
+            if role is Role.CHUNK:
+                job = tx.note(job, units.chunk_event(ending.status, held.chunk_index, ending.error_class))
+            error = (ending.error_class, ending.error_text)
+            ended.append(Ended(held.id, role, ending.status, held.generation, *error))
+    change = rollup.effect(job, ended, lambda: [Hole(*row) for row in tx.query("holes", job_id=job_id)], tx.now)
+    tx.put_job(change.job)
+    job = _add(tx, change.job, change.tasks)
+    for event in change.events:
+        job = tx.note(job, event)
+
+
+def _add(tx: Transaction, job: Job, new: Sequence[NewTask]) -> Job:
+    if not new:
+        return job
+    known = {row[0] for row in tx.query("known_tasks", ids=[task.id for task in new])}
+    tasks = {task.id: units.new_task(task, job, tx.now) for task in new if task.id not in known}
+    tx.add_tasks(list(tasks.values()))
+    for task in tasks.values():
+        job = tx.count(job, task.role, None, task.status)
+    return job
+
+
+def promote(tx: Transaction, kind: str) -> None:
+    due = tx.query("due", kind=kind, now=tx.now, most=MAX_PROMOTED)
+    if due:
+        places = [Place(Line(*row[1:4]), row[4]) for row in due]
+        given = [[row[0], tag] for row, tag in zip(due, tx.tags(places), strict=True)]
+        tx.query("promote", given=given)
+
+
+def claim(tx: Transaction, wants: Sequence[Want], session_id: str, n: int) -> list[Task]:
+    chosen: dict[int, float] = {}
+    for want in wants:
+        free = [row for row in _ready(tx, want, len(chosen)) if row[3] not in chosen]
+        chosen.update((row[3], want.grace_s) for row in free[: want.count])
+    if not chosen:
+        return []
+    claimed = tx.query("claim", chosen=list(chosen.items()), session_id=session_id, n=n, now=tx.now)
+    tasks = [rows.task(row, row[-1]) for row in claimed]
+    tx.load_jobs(task.job_id for task in tasks)
+    for task in tasks:
+        job = task.job_id and tx.job(task.job_id)
+        if job:
+            job = tx.count(job, task.role, Status.PENDING, Status.RUNNING)
+            if job.status is Status.PENDING:
+                tx.note(rollup.started(job, tx.now), Event(name="job_running"))
+    return sorted(tasks, key=_place)
+
+
+def _place(task: Task) -> tuple[Any, ...]:
+    return (-task.priority, task.tag, task.available_at)
+
+
+def _ready(tx: Transaction, want: Want, taken: int) -> list[Any]:
+    """The next tasks for a want, best first; a few more, because others may have been chosen already."""
+    if not want.count:
+        return []
+    found = [
+        row
+        for lane in ([want.lane] if want.lane else lanes(tx, want.kind))
+        for row in tx.query("ready", kind=want.kind, lane=lane, most=want.count + taken)
+    ]
+    return sorted(found, key=lambda row: (-row[0], *row[1:]))
+
+
+def lanes(tx: Transaction, kind: str) -> tuple[str, ...]:
+    return tuple(map(itemgetter(0), tx.query("lanes", kind=kind, most=MAX_LANES)))

@@ -1,0 +1,315 @@
+"""Keeps a ledger in one SQLite file: one thread writes, in groups that commit together; reads run beside it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from forebay import ids
+from forebay.bridge import Call, StoreThread
+from forebay.clock import Clock, SystemClock
+from forebay.errors import BadInput
+from forebay.model.exchange import (
+    Acted,
+    Action,
+    Audit,
+    Hold,
+    Release,
+    Remembered,
+    Renewal,
+    Reply,
+    Session,
+    Settle,
+    Submitted,
+    Usage,
+    Want,
+)
+from forebay.model.job import Event, Job, NewJob
+from forebay.model.query import Page, Query
+from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.rules import actions
+from forebay.rules.unit import Unit
+from forebay.stores.base import MAX_RESCUED
+from forebay.stores.sqlite import backup, exchange, reads, rows, schema, writes
+from forebay.stores.sqlite.connection import connect, mapped
+from forebay.stores.sqlite.queries import sql
+from forebay.stores.sqlite.transaction import Transaction, encode
+from forebay.stores.sqlite.wake import Wakeups
+
+T = TypeVar("T")
+
+
+class SqliteLedger:
+    """Several of them, in several processes of one machine, may share a file. Nothing is opened before first use."""
+
+    def __init__(self, path: Path | str, *, clock: Clock | None = None, vfs: str | None = None) -> None:
+        self._path = Path(path).absolute()
+        self._clock = clock or SystemClock()
+        self._vfs = vfs
+        self._lock = threading.Lock()
+        self._files: _Files | None = None
+        self._wake = Wakeups(self._path)
+
+    def _opened(self) -> _Files:
+        files = self._files
+        if files is None or files.pid != os.getpid():
+            with self._lock:
+                files = self._files
+                if files is None or files.pid != os.getpid():
+                    if files is not None:
+                        _LEFT_TO_PARENT.append(files)
+                        self._wake = Wakeups(self._path)
+                    files = self._files = _Files(self._path, self._vfs, self._run)
+        return files
+
+    def _write(self, step: Callable[[Transaction], T]) -> T:
+        return self._opened().writer.call(step)
+
+    def _run(self, db: apsw.Connection, group: Sequence[Call[Transaction]]) -> None:
+        """Run a group of steps in one transaction; a step that fails takes back only its own changes."""
+        woken = False
+        with mapped(self._path):
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                tx = Transaction(db, self._clock.now())
+                answers = [_step(db, tx, call, alone=len(group) == 1) for call in group]
+                woken = tx.woken
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        for call, (answer, error) in zip(group, answers, strict=True):
+            if error is None:
+                call.future.set_result(answer)
+            else:
+                call.future.set_exception(error)
+        if woken:
+            self._wake.send()
+
+    def _look(self, read: Callable[..., T], *arguments: object) -> T:
+        files = self._opened()
+        with files.read_lock, mapped(self._path):
+            return read(files.reader, *arguments)
+
+    def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+        return self._write(partial(writes.submit, batch=batch)) if batch else []
+
+    def open_session(self, session: Session) -> None:
+        self._write(partial(writes.open_session, session=session))
+
+    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
+        files = self._opened()
+        now = self._clock.now()
+        asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
+        with files.renew_lock, mapped(self._path):
+            alive = files.renewer.execute(sql("renew"), {"id": session_id, "now": now}).fetchall()
+            if not alive:
+                return Renewal(alive=False)
+            if asked:
+                files.renewer.execute(sql("hold"), {"holds": encode(asked), "now": now})
+            held = reads.mine(files.renewer, session_id)
+        return Renewal(
+            alive=True, cancel_requested=tuple(task.id for task in held if task.cancel_requested_at is not None)
+        )
+
+    def close_session(self, session_id: str) -> None:
+        self._write(partial(writes.close_session, session_id=session_id))
+
+    def sessions(self) -> list[Session]:
+        return self._look(reads.sessions)
+
+    def exchange(
+        self,
+        session_id: str,
+        n: int,
+        *,
+        settles: Sequence[Settle] = (),
+        releases: Sequence[Release] = (),
+        wants: Sequence[Want] = (),
+    ) -> Reply:
+        if not settles and not releases and (idle := self._look(self._idle, session_id, n, wants)):
+            return idle
+
+        def step(tx: Transaction) -> Reply:
+            tx.query("renew", id=session_id, now=tx.now)
+            found = tx.execute("SELECT * FROM sessions WHERE id = ? AND ended_at IS NULL", session_id)
+            session = rows.session(found[0]) if found else None
+            return exchange.run(tx, session, n, settles=settles, releases=releases, wants=wants)
+
+        return self._write(step)
+
+    def _idle(self, db: apsw.Connection, session_id: str, n: int, wants: Sequence[Want]) -> Reply | None:
+        """The answer when nothing is there to do: it costs no write, so idle workers do not wear the disk."""
+        statement = "SELECT exchange_n FROM sessions WHERE id = ? AND ended_at IS NULL"
+        found = db.execute(statement, (session_id,)).fetchone()
+        if found is None or n <= found[0]:
+            return None
+        now = self._clock.now()
+        left = exchange.waiting(Transaction(db, now), wants)
+        if any(left["lanes"].values()) or left["next_due_in_s"] == 0.0:
+            return None
+        return Reply(now=now, **left)
+
+    def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
+        return self._write(partial(writes.rescue, most=most))
+
+    def mine(self, session_id: str) -> list[Task]:
+        return self._look(reads.mine, session_id)
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        self._opened()
+        return self._wake.listen(wake)
+
+    def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        return self._act("cancel", ids, action, actions.cancel)
+
+    def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]:
+        return self._act("force" if force else "retry", ids, action, partial(actions.retry, force=force))
+
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
+        step = partial(_lose_result, result_blob=result_blob)
+        return self._act("lose_result", [task_id], action, step)[0]
+
+    def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        named = _checked(ids)
+        return self._write(lambda tx: writes.act(tx, "delete", named, action, writes.deletion(tx)))
+
+    def _act(self, verb: str, targets: Sequence[str], action: Action, step: writes.Step) -> list[Acted]:
+        named = _checked(targets)
+        return self._write(lambda tx: writes.act(tx, verb, named, action, step))
+
+    def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
+        return self._write(partial(writes.prune, older_than_s=older_than_s, action=action, most=most))
+
+    def get(self, task_id: str) -> Task | None:
+        return self._look(reads.get, ids.check_id(task_id))
+
+    def get_job(self, job_id: str) -> Job | None:
+        return self._look(reads.get_job, ids.check_id(job_id))
+
+    def find(self, prefix: str) -> list[str]:
+        return self._look(reads.find, ids.check_prefix(prefix))
+
+    def list_tasks(self, query: Query) -> Page[Task]:
+        return self._look(reads.list_tasks, query)
+
+    def list_jobs(self, query: Query) -> Page[Job]:
+        return self._look(reads.list_jobs, query)
+
+    def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
+        return self._look(reads.count, tenant)
+
+    def history(self, task_id: str) -> list[Attempt]:
+        return self._look(reads.history, ids.check_id(task_id))
+
+    def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
+        return self._look(reads.events, ids.check_id(job_id), after, most)
+
+    def audit(self, *, most: int = 100) -> list[Audit]:
+        return self._look(reads.audit, most)
+
+    def used(self, *, tenant: str | None = None) -> list[Usage]:
+        return self._look(reads.used, tenant)
+
+    def remember(self, results: Sequence[Remembered]) -> None:
+        self._write(partial(writes.remember, results=results))
+
+    def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]:
+        return self._look(reads.recall, tenant, keys)
+
+    def forget(self, tenant: str, document: str, action: Action) -> int:
+        def step(tx: Transaction) -> int:
+            count = writes.forget(tx, tenant, document)
+            writes.record(tx, "forget", [document], action, [])
+            return count
+
+        return self._write(step)
+
+    def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
+        return self._look(reads.blobs_in_use, tenant, sha256s)
+
+    def check(self) -> list[str]:
+        return self._look(backup.check)
+
+    def backup(self, target: Path) -> None:
+        self._look(backup.write, target)
+
+    def close(self) -> None:
+        with self._lock:
+            files, self._files = self._files, None
+        self._wake.close()
+        if files is not None and files.pid == os.getpid():
+            files.close()
+
+
+class _Files:
+    """The threads and connections of one process: one to write, one to read, one to renew beside a busy writer."""
+
+    def __init__(
+        self,
+        path: Path,
+        vfs: str | None,
+        run: Callable[[apsw.Connection, Sequence[Call[Transaction]]], None],
+    ) -> None:
+        self.pid = os.getpid()
+        self._db = connect(path, vfs=vfs)
+        try:
+            with mapped(path):
+                schema.migrate(self._db, path)
+            self.reader = connect(path, vfs=vfs)
+            self.renewer = connect(path, vfs=vfs)
+        except BaseException:
+            self._db.close()
+            raise
+        self.read_lock = threading.Lock()
+        self.renew_lock = threading.Lock()
+        self.writer: StoreThread[Transaction] = StoreThread("forebay-ledger", lambda group: run(self._db, group))
+
+    def close(self) -> None:
+        self.writer.close()
+        with self.read_lock, self.renew_lock:
+            for db in (self.renewer, self.reader, self._db):
+                db.close()
+
+
+# A child must not close what it got from its parent by fork: SQLite would act on the parent's locks.
+_LEFT_TO_PARENT: list[_Files] = []
+
+
+def _step(
+    db: apsw.Connection, tx: Transaction, call: Call[Transaction], *, alone: bool
+) -> tuple[Any, Exception | None]:
+    if alone:
+        answer = call.step(tx)
+        tx.finish()
+        return answer, None
+    db.execute("SAVEPOINT step")
+    try:
+        answer = call.step(tx)
+        tx.finish()
+    except Exception as error:
+        if not db.in_transaction:
+            raise
+        db.execute("ROLLBACK TO step")
+        tx.forget()
+        db.execute("RELEASE step")
+        return None, error
+    db.execute("RELEASE step")
+    return answer, None
+
+
+def _lose_result(unit: Unit, target: str, now: float, *, result_blob: str | None) -> Acted:
+    return actions.lose_result(unit, target, result_blob, now)
+
+
+def _checked(targets: Sequence[str]) -> list[str]:
+    if isinstance(targets, str):
+        raise BadInput("A list of ids is wanted, not one text.", remedy="Put the id into a list.")
+    return [ids.check_id(target) for target in targets]

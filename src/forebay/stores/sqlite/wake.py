@@ -1,0 +1,102 @@
+"""Wakes idle workers in other processes of the machine: one datagram socket per listener, in a folder by the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_ROOM = 60  # of about 100 bytes; the rest is for the file name
+_STALE = (ConnectionRefusedError, FileNotFoundError)
+
+
+class Wakeups:
+    """Sends to, and listens in, the folder `<file>-wake`. A hint only: whatever fails here costs a slow poll."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path.with_name(f"{path.name}-wake")
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
+        self._socket: socket.socket | None = None
+        self._own: Path | None = None
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        with self._lock:
+            self._listeners.append(wake)
+            if self._socket is None:
+                with contextlib.suppress(OSError):
+                    self._open()
+        return lambda: self._listeners.remove(wake)
+
+    def _open(self) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        own = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+        with _short(self._folder) as folder:
+            receiver.bind(f"{folder}/{own.name}")
+        self._socket, self._own = receiver, own
+        threading.Thread(target=self._receive, args=(receiver,), name="forebay-wake", daemon=True).start()
+
+    def _receive(self, receiver: socket.socket) -> None:
+        while True:
+            try:
+                message = receiver.recv(16)
+            except OSError:
+                return
+            if message == b"end":
+                return
+            self._notify()
+
+    def _notify(self) -> None:
+        for wake in list(self._listeners):
+            wake()
+
+    def send(self) -> None:
+        """Wake every listener, here at once and elsewhere by datagram; never blocks and never fails."""
+        self._notify()
+        with contextlib.suppress(OSError):
+            others = [file.name for file in self._folder.iterdir() if file != self._own]
+            if not others:
+                return
+            with _short(self._folder) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.settimeout(0)
+                for name in others:
+                    self._send_one(sender, f"{folder}/{name}", self._folder / name)
+
+    def _send_one(self, sender: socket.socket, address: str, file: Path) -> None:
+        try:
+            sender.sendto(b"wake", address)
+        except _STALE:
+            # Its process is gone without having cleaned up.
+            with contextlib.suppress(OSError):
+                file.unlink()
+        except OSError:
+            pass  # a full buffer holds wake-ups enough
+
+    def close(self) -> None:
+        with self._lock:
+            if self._socket is None or self._own is None:
+                return
+            with contextlib.suppress(OSError):
+                self._own.unlink()
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+            self._socket = None
+
+
+@contextlib.contextmanager
+def _short(folder: Path) -> Iterator[str]:
+    """A path to the folder that fits into a socket address."""
+    if len(os.fsencode(folder)) <= _ROOM:
+        yield str(folder)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,230 @@
+"""The other writes of the SQLite ledger: submissions, and the rare actions that take a unit as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from forebay import ids
+from forebay.errors import NotFound
+from forebay.model.exchange import Acted, Action, Release, Remembered, Session, Submitted
+from forebay.model.job import NewJob
+from forebay.model.task import NewTask, Status, Task
+from forebay.rules import actions, settlement
+from forebay.rules import unit as units
+from forebay.rules.unit import Unit
+from forebay.stores.sqlite import exchange, rows
+from forebay.stores.sqlite.exchange import Finished
+from forebay.stores.sqlite.rows import Held
+from forebay.stores.sqlite.transaction import Transaction, encode
+from forebay.stores.units import audited
+
+Step = Callable[[Unit, str, float], Acted]
+
+
+def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+    known: dict[str, str | None] = {}
+    for query, kind in (("known_tasks", NewTask), ("known_jobs", NewJob)):
+        if asked := [new.id for new in batch if isinstance(new, kind)]:
+            known.update(tx.query(query, ids=asked))
+    answers = []
+    added: list[Task] = []
+    for new in batch:
+        if new.id in known:
+            same = known[new.id] == new.payload_hash
+            answers.append(Submitted(new.id, "existing" if same else "conflict"))
+            continue
+        known[new.id] = new.payload_hash
+        unit = units.create(new, tx.now)
+        added.extend(unit.tasks.values())
+        if unit.job is not None:
+            tx.put_job(unit.job)
+            for event in unit.events:
+                tx.add_event(unit.job.id, event.number, event)
+        answers.append(Submitted(new.id, "created"))
+    tx.add_tasks(added)
+    return answers
+
+
+def open_session(tx: Transaction, session: Session) -> None:
+    tx.execute(
+        "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, NULL, 0) ON CONFLICT (id) DO NOTHING",
+        session.id,
+        session.worker,
+        session.lease_s,
+        encode(session.kinds),
+        tx.now,
+        tx.now + session.lease_s,
+    )
+
+
+def close_session(tx: Transaction, session_id: str) -> None:
+    tx.execute("UPDATE sessions SET ended_at = coalesce(ended_at, ?) WHERE id = ?", tx.now, session_id)
+    held = [rows.task(row) for row in tx.query("mine", session_id=session_id)]
+    releases = [Release(task.id, task.claim_count, task.job_id, started=True) for task in held]
+    exchange.release(tx, releases, _workers(tx).get(session_id, ""))
+
+
+def rescue(tx: Transaction, most: int) -> list[str]:
+    tx.execute("UPDATE sessions SET ended_at = ? WHERE ended_at IS NULL AND expires_at <= ?", tx.now, tx.now)
+    lost = tx.query("lost", now=tx.now, most=most)
+    if not lost:
+        return []
+    workers = _workers(tx)
+    finished = []
+    for *row, gone in lost:
+        held = Held._make(row)
+        why = "its session ended" if gone else "its attempt was overdue"
+        ending = settlement.lost(held, tx.now, why=why)
+        finished.append(Finished(held, ending, workers.get(held.session_id, "")))
+    exchange.end(tx, finished)
+    tx.woken = True
+    return [one.held.id for one in finished]
+
+
+def _workers(tx: Transaction) -> dict[str, str]:
+    return dict(tx.execute("SELECT id, worker FROM sessions"))
+
+
+def act(tx: Transaction, verb: str, targets: Sequence[str], action: Action, step: Step) -> list[Acted]:
+    """Apply a step to each target's unit; the same action again gets the answer that it got before."""
+    answered = tx.execute("SELECT answer FROM audit WHERE id = ?", action.id)
+    if answered:
+        return [Acted(*one) for one in json.loads(answered[0][0])]
+    answer = []
+    for target in targets:
+        unit = load(tx, target)
+        if unit is None:
+            answer.append(Acted(target, NotFound.code, f"There is no task or job {target}."))
+            continue
+        known = set(unit.tasks)
+        answer.append(step(unit, target, tx.now))
+        save(tx, unit, known)
+    record(tx, verb, targets, action, answer)
+    tx.woken = True
+    return answer
+
+
+def record(tx: Transaction, verb: str, targets: Sequence[str], action: Action, answer: Sequence[Acted]) -> None:
+    line = audited(action, verb, targets, tx.now)
+    tx.execute(
+        "INSERT INTO audit (id, at, who, tenant, verb, targets, target_count, note, answer)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        line.id,
+        line.at,
+        line.who,
+        line.tenant,
+        line.verb,
+        encode(line.targets),
+        line.target_count,
+        line.note,
+        encode([[one.id, one.outcome, one.text] for one in answer]),
+    )
+
+
+def load(tx: Transaction, target: str) -> Unit | None:
+    """The whole unit of a task or job."""
+    tx.finish()  # what an earlier target of the same action did to the job must be seen here
+    found = tx.execute("SELECT job_id FROM tasks WHERE id = ?", ids.check_id(target))
+    job_id = found[0][0] if found else target
+    if job_id is not None:
+        job = tx.job(job_id)
+        if job is None:
+            return None
+        stored = tx.execute(f"SELECT {rows.TASK} FROM tasks WHERE job_id = ? ORDER BY seq", job_id)  # noqa: S608 - constant
+        return Unit(job, {row[0]: rows.task(row) for row in stored})
+    stored = tx.execute(f"SELECT {rows.TASK} FROM tasks WHERE id = ?", target)  # noqa: S608 - constant
+    return Unit(None, {target: rows.task(stored[0])})
+
+
+def save(tx: Transaction, unit: Unit, known: set[str]) -> None:
+    """Write what a step did to a unit that was loaded."""
+    if unit.deleted:
+        delete(tx, [unit.id])
+        return
+    touched = [unit.tasks[task_id] for task_id in unit.touched]
+    tx.add_tasks([task for task in touched if task.id not in known])
+    changed = [task for task in touched if task.id in known]
+    if changed:
+        tx.query("put_tasks", rows=[_changed_row(task) for task in changed])
+        tx.query("drop_results", ids=[task.id for task in changed])
+    if unit.job is not None:
+        tx.put_job(unit.job)
+        for event in unit.events:
+            tx.add_event(unit.job.id, event.number, event)
+
+
+def _changed_row(task: Task) -> list[object]:
+    return [
+        task.id,
+        task.status,
+        task.generation,
+        task.tag,
+        task.available_at,
+        task.wait_reason,
+        task.retry_count,
+        task.reschedule_count,
+        task.lost_count,
+        task.finished_at,
+        task.cancel_requested_at,
+        task.error_class,
+        task.error_text,
+        task.result_blob,
+    ]
+
+
+def deletion(tx: Transaction) -> Step:
+    def step(unit: Unit, target: str, now: float) -> Acted:
+        answer = actions.delete(unit, target, now)
+        if unit.deleted and unit.job and unit.job.document:
+            forget(tx, unit.job.tenant, unit.job.document)
+        return answer
+
+    return step
+
+
+def delete(tx: Transaction, unit_ids: Sequence[str]) -> None:
+    named = encode(list(unit_ids))
+    own = "SELECT value FROM json_each(?)"
+    members = f"SELECT seq FROM tasks WHERE id IN ({own}) UNION SELECT seq FROM tasks WHERE job_id IN ({own})"  # noqa: S608 - constant
+    seqs = [row[0] for row in tx.execute(members, named, named)]
+    for table, column in (("history", "task_seq"), ("payloads", "task_seq"), ("results", "task_seq"), ("tasks", "seq")):
+        tx.execute(f"DELETE FROM {table} WHERE {column} IN ({own})", encode(seqs))  # noqa: S608 - constant
+    tx.execute(f"DELETE FROM events WHERE job_id IN ({own})", named)  # noqa: S608 - constant
+    tx.execute(f"DELETE FROM jobs WHERE id IN ({own})", named)  # noqa: S608 - constant
+
+
+def prune(tx: Transaction, older_than_s: Mapping[Status, float], action: Action, most: int) -> int:
+    old: list[str] = []
+    for status, age_s in older_than_s.items():
+        for table, lone in (("tasks", "AND job_id IS NULL"), ("jobs", "")):
+            found = tx.execute(
+                f"SELECT id FROM {table} AS head WHERE status = ? AND finished_at < ? {lone}"  # noqa: S608 - constant
+                " AND NOT EXISTS (SELECT 1 FROM tasks WHERE job_id = head.id AND status = 'running') LIMIT ?",
+                status,
+                tx.now - age_s,
+                most - len(old),
+            )
+            old.extend(row[0] for row in found)
+    if old:
+        delete(tx, old)
+        record(tx, "prune", old, action, [])
+    return len(old)
+
+
+def remember(tx: Transaction, results: Sequence[Remembered]) -> None:
+    for one in results:
+        tx.execute(
+            "INSERT INTO remembered VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, key) DO NOTHING",
+            one.tenant,
+            one.key,
+            one.document,
+            one.result_json,
+            one.result_blob,
+            tx.now,
+        )
+
+
+def forget(tx: Transaction, tenant: str, document: str) -> int:
+    tx.execute("DELETE FROM remembered WHERE tenant = ? AND document = ?", tenant, document)
+    return tx.changes()

@@ -1,0 +1,497 @@
+"""A ledger that keeps each unit whole: all verbs, over the few steps that differ by where the units are.
+
+Memory and objects build on it. A step given to `_change` may run more than once, each time on what is stored then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial, wraps
+from itertools import islice
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from forebay import ids
+from forebay.clock import Clock
+from forebay.errors import BadInput, NotFound
+from forebay.model.exchange import (
+    Acted,
+    Action,
+    Audit,
+    Hold,
+    Release,
+    Remembered,
+    Renewal,
+    Reply,
+    Session,
+    Settle,
+    Settled,
+    Submitted,
+    Usage,
+    Want,
+)
+from forebay.model.job import Event, Job, NewJob
+from forebay.model.query import Page, Query
+from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.rules import actions, settlement
+from forebay.rules import unit as units
+from forebay.rules.unit import Unit
+from forebay.stores.base import MAX_LANES, MAX_RESCUED
+
+T = TypeVar("T")
+P = ParamSpec("P")
+_ACTIONS_KEPT = 20
+
+
+def _verb(method: Callable[Concatenate[UnitLedger, P], T]) -> Callable[Concatenate[UnitLedger, P], T]:
+    @wraps(method)
+    def guarded(self: UnitLedger, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._guard:
+            return method(self, *args, **kwargs)
+
+    return guarded
+
+
+class UnitLedger(ABC):
+    """The ledger's verbs; a store adds how a unit is read, changed and found."""
+
+    def __init__(self, clock: Clock, guard: AbstractContextManager[object] | None = None) -> None:
+        self._clock = clock
+        self._guard = guard or nullcontext()
+
+    @abstractmethod
+    def _create(self, unit: Unit) -> bool:
+        """Store a new unit unless its id is taken."""
+
+    @abstractmethod
+    def _read(self, unit_id: str) -> Unit | None: ...
+
+    @abstractmethod
+    def _change(self, unit_id: str, step: Callable[[Unit], T]) -> T | None:
+        """Apply a step atomically; None when there is no such unit. A unit marked as deleted leaves its usage only."""
+
+    @abstractmethod
+    def _units(self) -> Iterable[Unit]:
+        """All units, oldest first."""
+
+    @abstractmethod
+    def _unit_of(self, task_id: str) -> str | None:
+        """The unit that a task belongs to."""
+
+    @abstractmethod
+    def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
+        """Ready tasks in the order they are to be claimed."""
+
+    @abstractmethod
+    def _next_due(self, kind: str, now: float) -> float | None:
+        """When the next delayed task of a kind becomes ready."""
+
+    @abstractmethod
+    def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
+        """Renew the session and take note of `n`: the live session or None, and whether this is a repeat."""
+
+    @abstractmethod
+    def _session(self, session_id: str, step: Callable[[Session], Session]) -> Session | None:
+        """Change a session atomically; the changed one, or None."""
+
+    @abstractmethod
+    def _held(self) -> Iterable[Task]:
+        """All running tasks."""
+
+    @abstractmethod
+    def _wake(self) -> None: ...
+
+    @abstractmethod
+    def _recorded(self, action: Action) -> list[Acted] | None:
+        """The answer that was given to this action before."""
+
+    @abstractmethod
+    def _record(self, audit: Audit, answer: list[Acted]) -> None: ...
+
+    @abstractmethod
+    def sessions(self) -> list[Session]: ...
+
+    @abstractmethod
+    def forget(self, tenant: str, document: str, action: Action) -> int: ...
+
+    @abstractmethod
+    def _remembered(self) -> Iterable[Remembered]: ...
+
+    @_verb
+    def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+        now = self._clock.now()
+        answers = [self._submit(new, now) for new in batch]
+        if any(answer.outcome == "created" for answer in answers):
+            self._wake()
+        return answers
+
+    def _submit(self, new: NewTask | NewJob, now: float) -> Submitted:
+        if self._create(units.create(new, now)):
+            return Submitted(new.id, "created")
+        stored = self._read(new.id)
+        there = (stored.job or stored.tasks[new.id]) if stored else new
+        return Submitted(new.id, "existing" if there.payload_hash == new.payload_hash else "conflict")
+
+    @_verb
+    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
+        now = self._clock.now()
+        session = self._session(session_id, lambda old: _renewed(old, now))
+        if session is None or session.ended_at is not None:
+            return Renewal(alive=False)
+        for hold in holds:
+            self._change(hold.job_id or hold.task_id, partial(_extend, hold=hold, now=now))
+        asked = [task.id for task in self.mine(session_id) if task.cancel_requested_at is not None]
+        return Renewal(alive=True, cancel_requested=tuple(asked))
+
+    @_verb
+    def close_session(self, session_id: str) -> None:
+        now = self._clock.now()
+        session = self._session(session_id, lambda old: replace(old, ended_at=old.ended_at or now))
+        if session is None:
+            return
+        for task in self.mine(session_id):
+            self._release(Release(task.id, task.claim_count, task.job_id, started=True), session.worker, now)
+        self._wake()
+
+    @_verb
+    def exchange(
+        self,
+        session_id: str,
+        n: int,
+        *,
+        settles: Sequence[Settle] = (),
+        releases: Sequence[Release] = (),
+        wants: Sequence[Want] = (),
+    ) -> Reply:
+        now = self._clock.now()
+        session, repeat = self._enter(session_id, n, now)
+        worker = session.worker if session else ""
+        settled = tuple(self._settle(settle, worker, now) for settle in settles)
+        for release in releases:
+            self._release(release, worker, now)
+        if session is None:
+            return Reply(settled=settled, alive=False, now=now)
+        if repeat:
+            claims = [task for task in self.mine(session_id) if task.exchange_n == n]
+        else:
+            claims = [task for want in wants for task in self._claim(want, session_id, n, now)]
+        return Reply(
+            settled=settled,
+            claims=tuple(claims),
+            lanes={want.kind: self._lanes(want.kind, now) for want in wants},
+            next_due_in_s=self._due_in(wants, now),
+            now=now,
+        )
+
+    def _settle(self, settle: Settle, worker: str, now: float) -> Settled:
+        def step(unit: Unit) -> bool:
+            task = unit.tasks.get(settle.task_id)
+            if task is None:
+                return False
+            if not _holds(task, settle.token):
+                return any(
+                    past.settled and past.token == settle.token and past.task_id == task.id for past in unit.attempts
+                )
+            units.end(unit, task, settlement.settled(task, settle, now), worker=worker, now=now, settle=settle)
+            return True
+
+        done = self._change(settle.job_id or settle.task_id, step)
+        if done:
+            self._wake()
+        return Settled(settle.task_id, settle.token, fenced=not done)
+
+    def _release(self, release: Release, worker: str, now: float) -> None:
+        def step(unit: Unit) -> None:
+            task = unit.tasks.get(release.task_id)
+            if task is not None and _holds(task, release.token):
+                ending = settlement.released(task, now, started=release.started)
+                units.end(unit, task, ending, worker=worker, now=now)
+
+        self._change(release.job_id or release.task_id, step)
+
+    def _claim(self, want: Want, session_id: str, n: int, now: float) -> Iterator[Task]:
+        count = 0
+        for candidate in self._candidates(want.kind, want.lane, now):
+            if count == want.count:
+                return
+
+            def step(unit: Unit, candidate: Task = candidate) -> Task | None:
+                task = unit.tasks[candidate.id]
+                if task.status is not Status.PENDING or task.available_at > now:
+                    return None
+                return units.claim(unit, task, session_id=session_id, n=n, grace_s=want.grace_s, now=now)
+
+            claimed = self._change(candidate.unit_id, step)
+            if claimed is not None:
+                count += 1
+                yield claimed
+
+    def _lanes(self, kind: str, now: float) -> tuple[str, ...]:
+        lanes = dict.fromkeys(task.lane for task in self._candidates(kind, None, now))
+        return tuple(sorted(lanes)[:MAX_LANES])
+
+    def _due_in(self, wants: Sequence[Want], now: float) -> float | None:
+        due = [at for want in wants if (at := self._next_due(want.kind, now)) is not None]
+        return min(due) - now if due else None
+
+    @_verb
+    def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
+        now = self._clock.now()
+        names = {}
+        for session in self.sessions():
+            names[session.id] = session.worker
+            if session.expires_at <= now:
+                self._session(session.id, lambda old: _expired(old, now))
+        alive = {session.id for session in self.sessions()}
+        rescued: list[str] = []
+        for task in list(self._held()):
+            if len(rescued) == most:
+                break
+            gone = task.session_id not in alive
+            if not gone and (task.attempt_deadline_at or 0) > now:
+                continue
+            why = "its session ended" if gone else "its attempt was overdue"
+            if self._lose(task, why, names.get(task.session_id or "", ""), now):
+                rescued.append(task.id)
+        if rescued:
+            self._wake()
+        return rescued
+
+    def _lose(self, held: Task, why: str, worker: str, now: float) -> bool:
+        def step(unit: Unit) -> bool:
+            task = unit.tasks[held.id]
+            # Extended since it was looked at: no longer overdue.
+            if not _holds(task, held.claim_count) or task.attempt_deadline_at != held.attempt_deadline_at:
+                return False
+            units.end(unit, task, settlement.lost(task, now, why=why), worker=worker, now=now)
+            return True
+
+        return bool(self._change(held.unit_id, step))
+
+    @_verb
+    def mine(self, session_id: str) -> list[Task]:
+        return [task for task in self._held() if task.session_id == session_id]
+
+    @_verb
+    def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        return self._act("cancel", ids, action, actions.cancel)
+
+    @_verb
+    def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]:
+        def step(unit: Unit, target: str, now: float) -> Acted:
+            return actions.retry(unit, target, now, force=force)
+
+        return self._act("force" if force else "retry", ids, action, step)
+
+    @_verb
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
+        def step(unit: Unit, target: str, now: float) -> Acted:
+            return actions.lose_result(unit, target, result_blob, now)
+
+        return self._act("lose_result", [task_id], action, step)[0]
+
+    def _act(
+        self, verb: str, targets: Sequence[str], action: Action, step: Callable[[Unit, str, float], Acted]
+    ) -> list[Acted]:
+        if (answer := self._recorded(action)) is not None:
+            return answer
+        now = self._clock.now()
+
+        def once(unit: Unit, target: str) -> Acted:
+            # An action that broke off half way is repeated whole: what it did already, it does not do again.
+            key = f"{action.id} {target}"
+            if key not in unit.acted:
+                unit.acted = dict([*unit.acted.items(), (key, step(unit, target, now))][-_ACTIONS_KEPT:])
+            return unit.acted[key]
+
+        answer = []
+        for target in map(ids.check_id, targets):
+            unit_id = self._unit_of(target)
+            done = self._change(unit_id, partial(once, target=target)) if unit_id else None
+            answer.append(done or Acted(target, NotFound.code, f"There is no task or job {target}."))
+        self._record(audited(action, verb, targets, now), answer)
+        self._wake()
+        return answer
+
+    @_verb
+    def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        def step(unit: Unit, target: str, now: float) -> Acted:
+            answer = actions.delete(unit, target, now)
+            if unit.deleted and unit.job and unit.job.document:
+                self._drop_remembered(unit.job.tenant, unit.job.document)
+            return answer
+
+        return self._act("delete", ids, action, step)
+
+    @abstractmethod
+    def _drop_remembered(self, tenant: str, document: str) -> int: ...
+
+    @_verb
+    def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
+        now = self._clock.now()
+
+        def step(unit: Unit) -> bool:
+            unit.deleted = _is_old(unit, older_than_s, now)
+            return unit.deleted
+
+        old = list(islice((unit.id for unit in self._units() if _is_old(unit, older_than_s, now)), most))
+        gone = [unit_id for unit_id in old if self._change(unit_id, step)]
+        if gone:
+            self._record(audited(action, "prune", gone, now), [])
+        return len(gone)
+
+    @_verb
+    def get(self, task_id: str) -> Task | None:
+        unit_id = self._unit_of(ids.check_id(task_id))
+        unit = self._read(unit_id) if unit_id else None
+        return unit.tasks.get(task_id) if unit else None
+
+    @_verb
+    def get_job(self, job_id: str) -> Job | None:
+        unit = self._read(ids.check_id(job_id))
+        return unit.job if unit else None
+
+    @_verb
+    def find(self, prefix: str) -> list[str]:
+        ids.check_prefix(prefix)
+        known = (name for unit in self._units() for name in ({unit.id} | unit.tasks.keys()))
+        return sorted(name for name in known if name.startswith(prefix))[:2]
+
+    @_verb
+    def list_tasks(self, query: Query) -> Page[Task]:
+        found = [
+            replace(task, payload_json=None, result_json=None)
+            for unit in self._units()
+            for task in unit.tasks.values()
+            if _matches(task, query)
+        ]
+        return _page(found if query.job_id else found[::-1], query)
+
+    @_verb
+    def list_jobs(self, query: Query) -> Page[Job]:
+        found = [
+            job
+            for unit in self._units()
+            if (job := unit.job)
+            and query.status in {None, job.status}
+            and query.kind in {None, job.pipeline}
+            and query.tenant in {None, job.tenant}
+            and (query.tag is None or query.tag in job.tags)
+        ]
+        return _page(found[::-1], query)
+
+    @_verb
+    def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
+        return Counter(
+            (task.kind, task.status)
+            for unit in self._units()
+            for task in unit.tasks.values()
+            if tenant in {None, task.tenant}
+        )
+
+    @_verb
+    def history(self, task_id: str) -> list[Attempt]:
+        unit_id = self._unit_of(ids.check_id(task_id))
+        unit = self._read(unit_id) if unit_id else None
+        return [past for past in unit.attempts if past.task_id == task_id] if unit else []
+
+    @_verb
+    def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
+        unit = self._read(ids.check_id(job_id))
+        return [event for event in unit.events if event.number > after][:most] if unit else []
+
+    @_verb
+    def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]:
+        wanted = set(keys)
+        return [kept for kept in self._remembered() if kept.tenant == tenant and kept.key in wanted]
+
+    @_verb
+    def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
+        used = {kept.result_blob for kept in self._remembered() if kept.tenant == tenant}
+        for unit in self._units():
+            used.update(blob for task in unit.tasks.values() if task.tenant == tenant for blob in _blobs(task))
+            if unit.job and unit.job.tenant == tenant:
+                used.add(unit.job.document)
+        return {sha256 for sha256 in sha256s if sha256 in used}
+
+    def check(self) -> list[str]:
+        return []
+
+    def backup(self, target: Path) -> None:
+        raise BadInput(
+            f"This ledger cannot be copied to {target}.", remedy="Use the means of the store that keeps its data."
+        )
+
+
+def audited(action: Action, verb: str, targets: Sequence[str], now: float) -> Audit:
+    """The line that an action leaves; a bulk names its first targets and how many there were."""
+    return Audit(
+        id=action.id,
+        at=now,
+        who=action.who,
+        tenant=action.tenant,
+        verb=verb,
+        targets=tuple(targets[:100]),
+        target_count=len(targets),
+        note=action.note,
+    )
+
+
+def summed(rows: Iterable[Usage]) -> list[Usage]:
+    total: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        total[row.meter, row.unit] += row.amount  # type: ignore[assignment]  # a Counter adds floats as well
+    return [Usage(meter, unit, amount) for (meter, unit), amount in sorted(total.items())]
+
+
+def _holds(task: Task, token: int) -> bool:
+    return task.status is Status.RUNNING and task.claim_count == token
+
+
+def _renewed(session: Session, now: float) -> Session:
+    return session if session.ended_at is not None else replace(session, expires_at=now + session.lease_s)
+
+
+def _expired(session: Session, now: float) -> Session:
+    return replace(session, ended_at=now) if session.ended_at is None and session.expires_at <= now else session
+
+
+def _extend(unit: Unit, hold: Hold, now: float) -> None:
+    task = unit.tasks.get(hold.task_id)
+    if task is not None and _holds(task, hold.token):
+        unit.put(replace(task, attempt_deadline_at=now + hold.hold_s))
+
+
+def _matches(task: Task, query: Query) -> bool:
+    return (
+        query.status in {None, task.status}
+        and query.kind in {None, task.kind}
+        and query.tenant in {None, task.tenant}
+        and query.job_id in {None, task.job_id}
+        and query.role in {None, task.role}
+        and (query.tag is None or query.tag in task.tags)
+    )
+
+
+def _page(found: list[T], query: Query) -> Page[T]:
+    if query.after is not None and not query.after.isdecimal():
+        raise BadInput(f"{ids.shown(query.after)} is not a cursor.", remedy="Pass on the one that a page came with.")
+    start = int(query.after or 0)
+    end = start + query.size
+    return Page(tuple(found[start:end]), str(end) if end < len(found) else None)
+
+
+def _is_old(unit: Unit, older_than_s: Mapping[Status, float], now: float) -> bool:
+    head = unit.job or unit.tasks[unit.id]
+    keep_s = older_than_s.get(head.status)
+    if keep_s is None or head.finished_at is None or head.finished_at >= now - keep_s:
+        return False
+    return all(task.status is not Status.RUNNING for task in unit.tasks.values())
+
+
+def _blobs(task: Task) -> Iterator[str]:
+    yield from (blob for blob in (task.payload_blob, task.result_blob) if blob)
