@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
+import os
 import re
-import secrets
 
 from forebay.errors import BadName
 
 LENGTH = 26
 _LINE = 60
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 _ID = re.compile(rf"[a-z2-7]{{{LENGTH}}}")
 _PREFIX = re.compile(rf"[a-z2-7]{{1,{LENGTH}}}")
 
 
 def random_id() -> str:
     """130 random bits: no order to guess, and the first few characters already differ."""
-    return _text(secrets.token_bytes(17))
+    return _text(os.urandom(LENGTH))
 
 
 def derived_id(*parts: str) -> str:
@@ -49,4 +49,5 @@ def shown(value: object) -> str:
 
 
 def _text(raw: bytes) -> str:
-    return base64.b32encode(raw).decode().lower()[:LENGTH]
+    """Five bits of each byte: as even as the bytes are, and much faster than encoding all eight."""
+    return raw[:LENGTH].translate(_LETTERS).decode()

@@ -14,13 +14,14 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
 
 
 def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> str:
     """JSON text that reads back as an equal value; what JSON would silently change is refused."""
     _check(value, what)
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(value)
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

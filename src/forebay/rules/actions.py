@@ -34,15 +34,14 @@ def cancel(unit: Unit, target: str, now: float) -> Acted:
         return Acted(target, f"already_{status}", f"Task {target} is {status} already.")
     for task in chosen:
         if task.status is Status.RUNNING:
-            unit.put(replace(task, cancel_requested_at=task.cancel_requested_at or now))
+            unit.put(task._replace(cancel_requested_at=task.cancel_requested_at or now))
         else:
             _cancel_pending(unit, task, now)
     return Acted(target, DONE)
 
 
 def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
-    ended = replace(
-        task,
+    ended = task._replace(
         status=after(Move.CANCEL, task.status),
         cancel_requested_at=now,
         finished_at=now,
@@ -71,7 +70,7 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
         fields = {"failed": chunks, "kept": job.completed_count}
         unit.note(Event(name="retrying_failed_chunks" if chunks else "retrying", fields=fields), now)
     for task in chosen:
-        _reopen(unit, replace(task, retry_count=0 if force else task.retry_count + 1), Move.REVIVE, now)
+        _reopen(unit, task._replace(retry_count=0 if force else task.retry_count + 1), Move.REVIVE, now)
     return Acted(target, DONE)
 
 
@@ -108,11 +107,10 @@ def _reopen(unit: Unit, task: Task, move: Move, now: float) -> None:
     if task.role is Role.MERGE and unit.job is not None:
         merge = rollup.merge_task(unit.job)
         units.add(unit, [merge], now)
-        unit.put(replace(unit.tasks[merge.id], retry_count=task.retry_count))
+        unit.put(unit.tasks[merge.id]._replace(retry_count=task.retry_count))
         unit.job = replace(unit.job, merge_id=merge.id)
         return
-    opened = replace(
-        task,
+    opened = task._replace(
         status=after(move, task.status),
         generation=unit.job.generation if unit.job else task.generation + 1,
         reschedule_count=0,
@@ -135,9 +133,9 @@ def _new_generation(unit: Unit, now: float) -> Job | None:
     for task in list(unit.tasks.values()):
         if task.role is Role.MERGE and task.status in _OPEN:
             if task.status is Status.PENDING:
-                unit.put(replace(task, status=Status.CANCELED, finished_at=now, tag=None, wait_reason=None))
+                unit.put(task._replace(status=Status.CANCELED, finished_at=now, tag=None, wait_reason=None))
             else:
-                unit.put(replace(task, cancel_requested_at=task.cancel_requested_at or now))
+                unit.put(task._replace(cancel_requested_at=task.cancel_requested_at or now))
     unit.job = replace(
         unit.job,
         status=Status.RUNNING if unit.job.running_count else Status.PENDING,

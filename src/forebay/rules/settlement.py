@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from forebay.errors import Conflict
 from forebay.model.exchange import Settle
@@ -176,8 +175,7 @@ class Held(Protocol):
     def cancel_requested_at(self) -> float | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(NamedTuple):
     """What a store writes into the row of a task whose attempt ends.
 
     `keeps_place`: back to where it stood in line. `counted`: an attempt that history shows.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from forebay.errors import BadInput
-from forebay.model.exchange import Settle, Usage
+from forebay.model.exchange import Acted, Settle, Usage
 from forebay.model.job import Event, Job, NewJob, member
 from forebay.model.task import Attempt, NewTask, Role, Status, Task, WaitReason
 from forebay.rules import rollup
@@ -28,6 +28,7 @@ class Unit:
     attempts: list[Attempt] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     usage: list[tuple[str, int, Usage]] = field(default_factory=list)
+    acted: dict[str, Acted] = field(default_factory=dict)
     deleted: bool = False
 
     @property
@@ -120,8 +121,7 @@ def add(unit: Unit, tasks: Sequence[NewTask], now: float) -> None:
 
 
 def claim(unit: Unit, task: Task, *, session_id: str, n: int, grace_s: float, now: float) -> Task:
-    claimed = replace(
-        task,
+    claimed = task._replace(
         status=after(Move.CLAIM, task.status),
         claim_count=task.claim_count + 1,
         session_id=session_id,
@@ -140,8 +140,7 @@ def claim(unit: Unit, task: Task, *, session_id: str, n: int, grace_s: float, no
 
 def end(unit: Unit, task: Task, ending: Ending, *, worker: str, now: float, settle: Settle | None = None) -> None:
     """End the attempt of a running task, and do to its job what follows from it."""
-    ended = replace(
-        task,
+    ended = task._replace(
         status=ending.status,
         wait_reason=ending.wait_reason,
         retry_count=ending.retry_count,

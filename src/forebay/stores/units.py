@@ -364,7 +364,7 @@ class UnitLedger(ABC):
     @_verb
     def list_tasks(self, query: Query) -> Page[Task]:
         found = [
-            replace(task, payload_json=None, result_json=None)
+            task._replace(payload_json=None, result_json=None)
             for unit in self._units()
             for task in unit.tasks.values()
             if _matches(task, query)
@@ -463,7 +463,7 @@ def _expired(session: Session, now: float) -> Session:
 def _extend(unit: Unit, hold: Hold, now: float) -> None:
     task = unit.tasks.get(hold.task_id)
     if task is not None and _holds(task, hold.token):
-        unit.put(replace(task, attempt_deadline_at=now + hold.hold_s))
+        unit.put(task._replace(attempt_deadline_at=now + hold.hold_s))
 
 
 def _matches(task: Task, query: Query) -> bool:

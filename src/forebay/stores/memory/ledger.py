@@ -86,7 +86,7 @@ class MemoryLedger(UnitLedger):
 
     def _make_ready(self, tasks: Sequence[Task]) -> None:
         for task, tag in zip(tasks, self._index.tags(tasks), strict=True):
-            tagged = replace(task, tag=tag, wait_reason=None)
+            tagged = task._replace(tag=tag, wait_reason=None)
             self._stored[self._home[task.id]].tasks[task.id] = tagged
             self._index.add_ready(tagged)
 

@@ -25,7 +25,7 @@ def unit_bytes(unit: Unit, order: int) -> bytes:
             "tenants": {task.id: task.tenant for task in unit.tasks.values()} if unit.deleted else {},
             "usage": kept,
             "job": None if unit.deleted or unit.job is None else asdict(unit.job),
-            "tasks": [] if unit.deleted else [asdict(task) for task in unit.tasks.values()],
+            "tasks": [] if unit.deleted else [task._asdict() for task in unit.tasks.values()],
             "attempts": [] if unit.deleted else [asdict(past) for past in unit.attempts],
             "events": [] if unit.deleted else [asdict(event) for event in unit.events],
             "acted": {} if unit.deleted else {key: asdict(done) for key, done in unit.acted.items()},

@@ -12,24 +12,14 @@ from forebay.model.task import Attempt, Role, Status, Task, WaitReason
 
 Row = tuple[Any, ...]
 
-TASK = (
-    "id, kind, lane, tenant, status, role, job_id, chunk_index, generation, priority, flow, tag, tags,"
-    " idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,"
-    " created_at, available_at, wait_reason, retry_count, reschedule_count, lost_count, claim_count,"
-    " attempt_count, session_id, exchange_n, claimed_at, attempt_deadline_at, finished_at,"
-    " cancel_requested_at, error_class, error_text, result_blob"
-)
-
-
-def names(columns: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in columns.split(","))
-
-
-TASK_NAMES = names(TASK)
+TASK_NAMES = Task._fields[:-2]  # payload and result are kept apart
+TASK = ", ".join(TASK_NAMES)
 JOB_NAMES = tuple(Job.__slots__)
 _STATUS = {str(status): status for status in Status}
 _ROLE = {str(role): role for role in Role}
 _WAIT: dict[str | None, WaitReason | None] = {None: None} | {str(reason): reason for reason in WaitReason}
+_AT = {name: at for at, name in enumerate(TASK_NAMES)}
+_STATUS_AT, _ROLE_AT, _WAIT_AT, _TAGS_AT = _AT["status"], _AT["role"], _AT["wait_reason"], _AT["tags"]
 
 
 class Held(NamedTuple):
@@ -54,18 +44,13 @@ class Held(NamedTuple):
 
 
 def task(row: Sequence[Any], payload: str | None = None, result: str | None = None) -> Task:
-    fields = dict(zip(TASK_NAMES, row, strict=False))
-    fields["status"] = _STATUS[fields["status"]]
-    fields["role"] = _ROLE[fields["role"]]
-    fields["wait_reason"] = _WAIT[fields["wait_reason"]]
-    fields["tags"] = _tuple(fields["tags"])
-    return Task(**fields, payload_json=payload, result_json=result)
-
-
-def task_values(value: Task) -> list[Any]:
-    values = [getattr(value, name) for name in TASK_NAMES]
-    values[TASK_NAMES.index("tags")] = _text(value.tags)
-    return values
+    """`row` begins with the columns of TASK."""
+    values = list(row[: len(TASK_NAMES)])
+    values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
+    values[_ROLE_AT] = _ROLE[values[_ROLE_AT]]
+    values[_WAIT_AT] = _WAIT[values[_WAIT_AT]]
+    values[_TAGS_AT] = _tuple(values[_TAGS_AT])
+    return Task._make((*values, payload, result))
 
 
 def job(row: Sequence[Any]) -> Job:

@@ -15,13 +15,7 @@ from forebay.rules.fairness import Line, Place
 from forebay.stores.sqlite import rows
 from forebay.stores.sqlite.queries import sql
 
-_ADDED = rows.names(
-    "id, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow, tag, tags, idempotency_key,"
-    " payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules, available_at, wait_reason,"
-    " retry_count"
-)
-_TAG = _ADDED.index("tag")
-_TAGS = _ADDED.index("tags")
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Transaction:
@@ -98,10 +92,7 @@ class Transaction:
         tag_of = dict(zip((task.id for task in due), self.tags(places), strict=True))
         added, payloads = [], []
         for seq, task in enumerate(tasks, seq + 1):  # noqa: B020 - numbering goes on from the last one
-            values = [getattr(task, name) for name in _ADDED]
-            values[_TAG] = tag_of.get(task.id)
-            values[_TAGS] = encode(task.tags) if task.tags else None
-            added.append([seq, *values])
+            added.append(_added_row(seq, task, tag_of.get(task.id)))
             payloads.append([seq, task.payload_json])
         self.query("add_tasks", rows=added, now=self.now)
         self.query("add_payloads", rows=payloads)
@@ -120,4 +111,32 @@ class Transaction:
 
 
 def encode(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return _encode(value)
+
+
+def _added_row(seq: int, task: Task, tag: int | None) -> list[Any]:
+    return [
+        seq,
+        task.id,
+        task.kind,
+        task.lane,
+        task.tenant,
+        task.role,
+        task.job_id,
+        task.chunk_index,
+        task.generation,
+        task.priority,
+        task.flow,
+        tag,
+        encode(task.tags) if task.tags else None,
+        task.idempotency_key,
+        task.payload_hash,
+        task.payload_blob,
+        task.timeout_s,
+        task.deadline_at,
+        task.max_retries,
+        task.max_reschedules,
+        task.available_at,
+        task.wait_reason,
+        task.retry_count,
+    ]

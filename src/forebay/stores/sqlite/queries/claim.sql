@@ -8,7 +8,7 @@ SET status = 'running',
     claimed_at = :now,
     attempt_deadline_at = :now + timeout_s + (chosen.value ->> 1),
     wait_reason = NULL
-FROM json_each(:chosen) AS chosen
+FROM jsonb_each(:chosen) AS chosen
 WHERE tasks.seq = chosen.value ->> 0
 RETURNING id, kind, lane, tenant, status, role, job_id, chunk_index, generation, priority, flow, tag, tags,
           idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,

@@ -13,5 +13,5 @@ SET status = e.value ->> 1,
     error_class = e.value ->> 10,
     error_text = e.value ->> 11,
     result_blob = e.value ->> 12
-FROM json_each(:endings) AS e
+FROM jsonb_each(:endings) AS e
 WHERE tasks.seq = e.value ->> 0

@@ -6,4 +6,4 @@ SELECT line.value ->> 0, line.value ->> 1, line.value ->> 2, (
     ORDER BY tag
     LIMIT 1
 )
-FROM json_each(:lines) AS line
+FROM jsonb_each(:lines) AS line

@@ -1,4 +1,4 @@
 -- Makes delayed tasks ready. :given JSON [[seq, tag], …].
 UPDATE tasks SET tag = given.value ->> 1, wait_reason = NULL
-FROM json_each(:given) AS given
+FROM jsonb_each(:given) AS given
 WHERE tasks.seq = given.value ->> 0

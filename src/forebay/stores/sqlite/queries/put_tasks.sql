@@ -15,5 +15,5 @@ SET status = r.value ->> 1,
     error_class = r.value ->> 11,
     error_text = r.value ->> 12,
     result_blob = r.value ->> 13
-FROM json_each(:rows) AS r
+FROM jsonb_each(:rows) AS r
 WHERE tasks.id = r.value ->> 0

@@ -1,7 +1,7 @@
 -- Settles that were written before, so that a repeat is answered alike.
 -- :asked JSON [[task id, token], …]. Reply: task id, token.
 SELECT t.id, h.token
-FROM json_each(:asked) AS asked
+FROM jsonb_each(:asked) AS asked
 CROSS JOIN tasks AS t ON t.id = asked.value ->> 0
 CROSS JOIN history AS h ON h.task_seq = t.seq AND h.token = asked.value ->> 1
 WHERE h.settled

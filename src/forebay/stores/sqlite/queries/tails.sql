@@ -7,4 +7,4 @@ SELECT f.value ->> 0, f.value ->> 1, f.value ->> 2, f.value ->> 3, (
     ORDER BY tag DESC
     LIMIT 1
 )
-FROM json_each(:flows) AS f
+FROM jsonb_each(:flows) AS f
