@@ -1,0 +1,179 @@
+"""Puts bytes in under their sha256, and hands none out before that sha256 was checked."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO, Protocol
+
+from forebay.blobs.base import Backend, Content
+from forebay.blobs.os_errors import in_temp_folder
+from forebay.blobs.ref import BlobRef
+from forebay.errors import BadInput, ResultCorrupt
+from forebay.ids import shown
+from forebay.model.names import check_duration, check_instant, check_name
+
+DAY_S = 86_400.0
+_CHUNK = 1 << 20
+_IN_MEMORY = 8 << 20
+_SWEEP_BATCH = 500
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+Source = bytes | bytearray | memoryview | Iterable[bytes] | Readable
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep took away; drafts are what writers that died left behind."""
+
+    blob_count: int = 0
+    byte_count: int = 0
+    draft_count: int = 0
+
+
+class Blobs:
+    """Blocking and thread-safe; nothing is touched before the first call.
+
+    Every call is safe to repeat, so after MaybeApplied or StoreUnreachable just call again.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def address(self) -> str:
+        return self._backend.address
+
+    def put(self, tenant: str, source: Source) -> BlobRef:
+        """Store the bytes durably; storing them again is harmless, repairs a damaged copy, and makes it young again."""
+        check_name("tenant", tenant)
+        sha256 = hashlib.sha256()
+        size = 0
+        with self._backend.draft() as draft:
+            for chunk in _chunks(source):
+                sha256.update(chunk)
+                size += len(chunk)
+                draft.write(chunk)
+            ref = BlobRef(tenant, sha256.hexdigest(), size)
+            draft.publish(ref)
+        return ref
+
+    def get(self, ref: BlobRef) -> bytes:
+        with self._backend.read(ref) as content:
+            return b"".join(self._checked(ref, content))
+
+    @contextmanager
+    def open(self, ref: BlobRef) -> Iterator[IO[bytes]]:
+        """A private copy to read from, checked as a whole before it is handed out; large ones lie in TMPDIR."""
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as copy:
+            with self._backend.read(ref) as content:
+                for chunk in self._checked(ref, content):
+                    with in_temp_folder():
+                        copy.write(chunk)
+            copy.seek(0)
+            yield copy
+
+    def exists(self, ref: BlobRef) -> bool:
+        """Whether a blob of this name (and size, if the reference has one) is there; only reading checks its bytes."""
+        size = self._backend.size(ref)
+        return size is not None and ref.size in {None, size}
+
+    def delete(self, ref: BlobRef) -> None:
+        """Deleting what is not there is harmless."""
+        self._backend.delete(ref)
+
+    def list(self, tenant: str) -> Iterator[BlobRef]:
+        """In the order of sha256."""
+        check_name("tenant", tenant)
+        return (stored.ref for stored in self._backend.scan(tenant))
+
+    def sweep(
+        self,
+        keep: Callable[[Sequence[BlobRef]], Collection[BlobRef]],
+        *,
+        older_than_s: float = DAY_S,
+        now: float | None = None,
+    ) -> Swept:
+        """Delete what nobody wrote for `older_than_s` and nobody points at, in all tenants.
+
+        `keep` gets some hundred old blobs at a time and returns those still pointed at. Age is measured by the
+        store's own clock; `now` is for tests.
+
+        Whoever wants to point at a blob puts it first, which makes it young, and points at it within
+        `older_than_s`. Each blob's age is read again just before it is deleted. In a folder, that look and the
+        deletion exclude the writers on the same machine, so a blob that is put again at the same moment stays.
+        In object storage (and in a folder that several machines share) they are two steps: a put that ends
+        exactly between them is undone, and its reader gets NotFound.
+        """
+        check_duration("older_than_s", older_than_s)
+        if now is not None:
+            check_instant("now", now)
+        cutoff = (self._backend.now() if now is None else now) - older_than_s
+        blob_count = byte_count = 0
+        old = (stored.ref for stored in self._backend.scan(None) if stored.written_at <= cutoff)
+        while batch := tuple(islice(old, _SWEEP_BATCH)):
+            wanted = set(keep(batch))
+            for ref in batch:
+                if ref not in wanted and self._backend.delete_if_older(ref, cutoff):
+                    blob_count += 1
+                    byte_count += ref.size or 0
+        return Swept(blob_count, byte_count, self._backend.delete_drafts(cutoff))
+
+    def _checked(self, ref: BlobRef, content: Content) -> Iterator[bytes]:
+        if ref.size is not None and content.size != ref.size:
+            raise self._corrupt(ref, f"has {content.size} bytes instead of {ref.size}")
+        sha256 = hashlib.sha256()
+        for chunk in content.chunks:
+            sha256.update(chunk)
+            yield chunk
+        if sha256.hexdigest() != ref.sha256:
+            raise self._corrupt(ref, f"has the sha256 {sha256.hexdigest()}")
+
+    def _corrupt(self, ref: BlobRef, how: str) -> ResultCorrupt:
+        return ResultCorrupt(
+            f"The stored {ref} {how}, in {self.address}.",
+            remedy="It is not served: put the bytes again, and check the disk or bucket.",
+        )
+
+
+def _chunks(source: Source) -> Iterator[bytes]:
+    """The same bytes in pieces small enough to be held twice."""
+    for piece in _pieces(source):
+        # None is what a file that does not block gives when it has nothing yet: the end would be guessed.
+        if not isinstance(piece, bytes | bytearray | memoryview):
+            raise _not_bytes(piece)
+        whole = bytes(piece)
+        if len(whole) <= _CHUNK:
+            yield whole
+        else:
+            yield from (whole[start : start + _CHUNK] for start in range(0, len(whole), _CHUNK))
+
+
+def _pieces(source: object) -> Iterable[object]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return (source,)
+    if hasattr(source, "read"):
+        return _read_all(source)
+    if isinstance(source, Iterable) and not isinstance(source, str):
+        return source
+    raise _not_bytes(source)
+
+
+def _read_all(source: Readable) -> Iterator[object]:
+    while (chunk := source.read(_CHUNK)) != b"":
+        yield chunk
+
+
+def _not_bytes(value: object) -> BadInput:
+    return BadInput(
+        f"put() got {shown(value)} where bytes were expected.",
+        remedy="Give bytes, an iterable of bytes, or a file opened with 'rb'.",
+    )
