@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.errors import NotRetryable, RetryLimitExceeded
@@ -64,7 +65,7 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
         named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
         text = clean_text(f"Out of retries: {named}", most=_MAX_TEXT)
         return Acted(target, RetryLimitExceeded.code, f"{text}. Use force to retry all the same.")
-    job = _new_generation(unit, now)
+    job = _new_generation(unit, chosen, now)
     if job is not None:
         chunks = sum(task.role is Role.CHUNK for task in chosen)
         fields = {"failed": chunks, "kept": job.completed_count}
@@ -86,7 +87,11 @@ def lose_result(unit: Unit, target: str, result_blob: str | None, now: float) ->
     task = unit.tasks[target]
     if task.status is not Status.COMPLETED or task.result_blob != result_blob:
         return Acted(target, "changed", f"Task {target} no longer holds that result.")
-    _new_generation(unit, now)
+    if task.role is Role.MERGE and unit.job is not None and task.generation != unit.job.generation:
+        return Acted(target, "changed", f"Merge {target} was replaced by a later one.")
+    if task.role is Role.SPLIT:
+        return Acted(target, NotRetryable.code, f"Split {target} is done: its chunks carry what it found.")
+    _new_generation(unit, [task], now)
     index = {} if task.chunk_index is None else {"index": task.chunk_index}
     unit.note(Event(name="result_lost", fields=index), now)
     _reopen(unit, task, Move.RESULT_LOST, now)
@@ -126,9 +131,10 @@ def _reopen(unit: Unit, task: Task, move: Move, now: float) -> None:
     units.roll(unit, task.status, opened, now)
 
 
-def _new_generation(unit: Unit, now: float) -> Job | None:
+def _new_generation(unit: Unit, reopened: Sequence[Task], now: float) -> Job | None:
     """Open the job again under a new generation, so that its merge runs again and an older one counts for nothing."""
-    if unit.job is None:
+    # Nothing would ever close a job that was opened for the sake of a follow-up.
+    if unit.job is None or all(task.role is Role.FOLLOW for task in reopened):
         return None
     for task in list(unit.tasks.values()):
         if task.role is Role.MERGE and task.status in _OPEN:

@@ -159,14 +159,20 @@ def progress(job: Job) -> float:
 
 def failure_text(chunk_count: int, holes: Sequence[Hole]) -> str:
     """Every chunk without a result is named; those that failed alike are named together."""
-    alike: dict[tuple[str, str], list[int]] = {}
+    head = f"{len(holes)} of {chunk_count} chunks failed: "
+    named = _named(holes, with_texts=True)
+    # Too many different texts: rather none of them than a chunk that is not named.
+    return head + (named if len(named) <= _MAX_TEXT else _named(holes, with_texts=False))
+
+
+def _named(holes: Sequence[Hole], *, with_texts: bool) -> str:
+    alike: dict[str, list[int]] = {}
     for hole in sorted(holes):
-        alike.setdefault((hole.error_class or "unknown", hole.error_text or ""), []).append(hole.chunk_index)
-    groups = [
-        f"{_ranges(indexes)} ({error_class}{': ' if text else ''}{clean_text(text, most=300)})"
-        for (error_class, text), indexes in alike.items()
-    ]
-    return clean_text(f"{len(holes)} of {chunk_count} chunks failed: {'; '.join(groups)}", most=_MAX_TEXT)
+        error = hole.error_class or "unknown"
+        if with_texts and hole.error_text:
+            error = f"{error}: {clean_text(hole.error_text, most=300)}"
+        alike.setdefault(error, []).append(hole.chunk_index)
+    return "; ".join(f"{_ranges(indexes)} ({error})" for error, indexes in alike.items())
 
 
 def _ranges(indexes: Iterable[int]) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from forebay.errors import Conflict
 from forebay.model.exchange import Settle
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
-from forebay.model.task import Status, Task, WaitReason
+from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import backoff, verdict
 from forebay.rules.verdict import ErrorClass, Verdict
 
@@ -113,7 +113,7 @@ def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:
     if task.max_reschedules is not None and task.reschedule_count >= task.max_reschedules:
         text = f"Max reschedules ({task.max_reschedules}) exceeded"
         return _settle(task, outcome, Move.FAIL, error_class=outcome.error_class, error_text=text)
-    start_at = outcome.until if outcome.until is not None else now + (outcome.delay_s or 0.0)
+    start_at = max(outcome.until or 0.0, now + (outcome.delay_s or 0.0))
     if _past_deadline(task, start_at):
         text = f"It would start again after its deadline: {outcome.text or 'rescheduled'}"
         return _settle(task, outcome, Move.FAIL, error_class=ErrorClass.DEADLINE, error_text=text)
@@ -201,10 +201,13 @@ class Ending(NamedTuple):
 
 
 def settled(held: Held, settle: Settle, now: float) -> Ending:
-    if settle.status is Status.PENDING and held.cancel_requested_at is not None:
+    # A split that a cancel has overtaken ends canceled: completed without its chunks, it could not be retried.
+    goes_on = settle.status is Status.PENDING or any(task.role is Role.CHUNK for task in settle.follow_ups)
+    if goes_on and held.cancel_requested_at is not None:
         return _canceled(held, now, settled=True)
     waits = settle.status is Status.PENDING
-    start_at = settle.available_at if settle.available_at is not None else now + settle.delay_s
+    # An instant in the past is a delay of 0: it must not stand before those that came meanwhile.
+    start_at = max(settle.available_at or 0.0, now + settle.delay_s)
     return Ending(
         outcome=settle.outcome,
         status=settle.status,
