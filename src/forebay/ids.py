@@ -44,7 +44,12 @@ def check_prefix(value: str) -> str:
 
 def shown(value: object) -> str:
     """A foreign value in an error text: quoted, escaped, never longer than a line."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except Exception:  # noqa: BLE001 - too many digits, too deep, or a repr of its own that fails
+        text = f"<{type(value).__name__}>"
+    if not text.isprintable():
+        text = ascii(text)
     return text if len(text) <= _LINE else f"{text[: _LINE - 3]}..."
 
 

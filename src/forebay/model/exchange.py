@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from forebay import ids
 from forebay.errors import BadInput
 from forebay.model.job import Event
-from forebay.model.names import check_count, check_duration, check_instant, check_label, check_name
+from forebay.model.names import check_amount, check_count, check_duration, check_instant, check_label, check_name
 from forebay.model.payload import clean_text
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role, Status, Task, WaitReason, check_blob
 
@@ -73,7 +73,7 @@ class Usage:
     def __post_init__(self) -> None:
         check_name("meter", self.meter)
         check_name("unit", self.unit)
-        check_duration("amount", self.amount)
+        check_amount("amount", self.amount)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

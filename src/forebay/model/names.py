@@ -11,6 +11,7 @@ from forebay.ids import shown
 _NAME = re.compile(r"[a-z0-9_.-]{1,64}")
 _LABEL_LENGTH = 200
 MAX_DURATION_S = 100 * 366 * 86_400.0
+_MAX_AMOUNT = 1e12  # so that sums of many stay exact
 _LAST_INSTANT = 253_402_300_799.0  # the end of the year 9999: later ones have no date
 
 
@@ -47,6 +48,10 @@ def check_duration(what: str, value: object) -> float:
 
 def check_instant(what: str, value: object) -> float:
     return _check_number(what, value, _LAST_INSTANT, "seconds since 1970, UTC")
+
+
+def check_amount(what: str, value: object) -> float:
+    return _check_number(what, value, _MAX_AMOUNT, "how much it was, 0 or more")
 
 
 def _check_number(what: str, value: object, most: float, meaning: str) -> float:

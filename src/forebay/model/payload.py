@@ -20,7 +20,7 @@ _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; 
 
 def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> str:
     """JSON text that reads back as an equal value; what JSON would silently change is refused."""
-    _check(value, what)
+    _check(value, what, max_bytes)
     text = _ENCODER.encode(value)
     try:
         size = len(text.encode())
@@ -54,11 +54,18 @@ def clean_text(text: str, *, most: int = 4000) -> str:
     return kept if len(kept) <= most else f"{kept[: most - 2]} …"
 
 
-def _check(value: object, what: str) -> None:
+def _check(value: object, what: str, max_bytes: int) -> None:
     # An explicit stack: a hostile payload must not reach Python's recursion limit.
     stack: list[tuple[object, int]] = [(value, 1)]
+    room = max_bytes
     while stack:
         item, depth = stack.pop()
+        room -= 1
+        if room < 0:  # each value takes a byte or more: lists that share lists may unfold to billions of them
+            raise TooLarge(
+                f"The {what} has too many values for {max_bytes} bytes of JSON.",
+                remedy="Keep the bytes in the blob store and pass their reference.",
+            )
         if isinstance(item, (dict, list, tuple)):
             if depth > MAX_DEPTH:
                 raise BadPayload(f"The {what} is nested deeper than {MAX_DEPTH} levels.", remedy="Flatten it.")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from forebay import ids
-from forebay.errors import BadInput
+from forebay.errors import BadInput, BadName
 from forebay.model import payload as json_text
 from forebay.model.names import (
     check_count,
@@ -97,9 +97,10 @@ class NewTask:
     payload_hash: str | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "role", check_role(self.role))
         self._check_names()
         self._check_numbers()
-        put = object.__setattr__
         put(self, "payload_json", json_text.encode(self.payload))
         if self.idempotency_key is not None:
             put(self, "payload_hash", json_text.fingerprint(self.payload_json))
@@ -144,6 +145,13 @@ class NewTask:
             raise BadInput("A chunk, and only a chunk, has an index.", remedy="Give chunk_index with role='chunk'.")
         if self.chunk_index is not None:
             check_count("chunk_index", self.chunk_index)
+
+
+def check_role(value: object) -> Role:
+    try:
+        return Role(value)  # type: ignore[arg-type]  # whatever it is, the enum says whether it is one of it
+    except ValueError:
+        raise BadName(f"{ids.shown(value)} is not a role.", remedy=f"Use one of: {', '.join(Role)}.") from None
 
 
 def check_tags(tags: object) -> None:

@@ -5,6 +5,7 @@ Memory and objects build on it. A step given to `_change` may run more than once
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from forebay.stores.base import MAX_LANES, MAX_RESCUED
 T = TypeVar("T")
 P = ParamSpec("P")
 _ACTIONS_KEPT = 20
+_CURSOR = re.compile("[0-9]{1,18}")
 
 
 def _verb(method: Callable[Concatenate[UnitLedger, P], T]) -> Callable[Concatenate[UnitLedger, P], T]:
@@ -169,7 +171,7 @@ class UnitLedger(ABC):
     ) -> Reply:
         now = self._clock.now()
         session, repeat = self._enter(session_id, n, now)
-        worker = session.worker if session else ""
+        worker = session.worker if session else self._worker(session_id)
         settled = tuple(self._settle(settle, worker, now) for settle in settles)
         for release in releases:
             self._release(release, worker, now)
@@ -186,6 +188,10 @@ class UnitLedger(ABC):
             next_due_in_s=self._due_in(wants, now),
             now=now,
         )
+
+    def _worker(self, session_id: str | None) -> str:
+        session = self._session(session_id, lambda old: old) if session_id else None
+        return session.worker if session else ""
 
     def _settle(self, settle: Settle, worker: str, now: float) -> Settled:
         def step(unit: Unit) -> bool:
@@ -215,9 +221,8 @@ class UnitLedger(ABC):
 
     def _claim(self, want: Want, session_id: str, n: int, now: float) -> Iterator[Task]:
         count = 0
-        for candidate in self._candidates(want.kind, want.lane, now):
-            if count == want.count:
-                return
+        candidates = self._candidates(want.kind, want.lane, now)
+        while count < want.count and (candidate := next(candidates, None)):
 
             def step(unit: Unit, candidate: Task = candidate) -> Task | None:
                 task = unit.tasks[candidate.id]
@@ -236,14 +241,12 @@ class UnitLedger(ABC):
 
     def _due_in(self, wants: Sequence[Want], now: float) -> float | None:
         due = [at for want in wants if (at := self._next_due(want.kind, now)) is not None]
-        return min(due) - now if due else None
+        return max(0.0, min(due) - now) if due else None
 
     @_verb
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
         now = self._clock.now()
-        names = {}
         for session in self.sessions():
-            names[session.id] = session.worker
             if session.expires_at <= now:
                 self._session(session.id, lambda old: _expired(old, now))
         alive = {session.id for session in self.sessions()}
@@ -255,7 +258,7 @@ class UnitLedger(ABC):
             if not gone and (task.attempt_deadline_at or 0) > now:
                 continue
             why = "its session ended" if gone else "its attempt was overdue"
-            if self._lose(task, why, names.get(task.session_id or "", ""), now):
+            if self._lose(task, why, self._worker(task.session_id), now):
                 rescued.append(task.id)
         if rescued:
             self._wake()
@@ -309,7 +312,7 @@ class UnitLedger(ABC):
             return unit.acted[key]
 
         answer = []
-        for target in map(ids.check_id, targets):
+        for target in [ids.check_id(target) for target in targets]:
             unit_id = self._unit_of(target)
             done = self._change(unit_id, partial(once, target=target)) if unit_id else None
             answer.append(done or Acted(target, NotFound.code, f"There is no task or job {target}."))
@@ -478,7 +481,7 @@ def _matches(task: Task, query: Query) -> bool:
 
 
 def _page(found: list[T], query: Query) -> Page[T]:
-    if query.after is not None and not query.after.isdecimal():
+    if query.after is not None and not _CURSOR.fullmatch(query.after):
         raise BadInput(f"{ids.shown(query.after)} is not a cursor.", remedy="Pass on the one that a page came with.")
     start = int(query.after or 0)
     end = start + query.size

@@ -21,14 +21,22 @@ class Index:
         self._lines: dict[str, dict[Line, list[Entry]]] = defaultdict(lambda: defaultdict(list))
         self._later: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
         self._tails: dict[tuple[Line, str], int] = {}
-        self._order = count()
+        self._order: dict[str, int] = {}
+        self._next = count()
 
     def add_later(self, task: Task) -> None:
-        heapq.heappush(self._later[task.kind], (task.available_at, next(self._order), task.id))
+        heapq.heappush(self._later[task.kind], (task.available_at, self._order_of(task), task.id))
 
     def add_ready(self, task: Task) -> None:
         heap = self._lines[task.kind][_line(task)]
-        heapq.heappush(heap, (task.tag or 0, task.available_at, next(self._order), task.id))
+        heapq.heappush(heap, (task.tag or 0, task.available_at, self._order_of(task), task.id))
+
+    def forget(self, task_id: str) -> None:
+        self._order.pop(task_id, None)
+
+    def _order_of(self, task: Task) -> int:
+        # Kept while the task lives: one that is handed back stands where it stood among its equals.
+        return self._order.setdefault(task.id, next(self._next))
 
     def tags(self, tasks: Iterable[Task]) -> list[int]:
         """A place in line for each of the tasks, which join it in this order."""
@@ -66,16 +74,20 @@ class Index:
     def ready(self, kind: str, lane: str | None) -> Iterator[Task]:
         """The next task to claim, again and again: what is not claimed meanwhile is offered no second time."""
         passed: list[tuple[Line, Entry]] = []
-        while best := self._best(kind, lane):
-            line, entry = best
-            task = self._read(entry[3])
-            passed.append((line, heapq.heappop(self._lines[kind][line])))
-            if task is not None:
-                yield task
-                if task is not self._read(task.id):
-                    passed.pop()
-        for line, entry in passed:
-            heapq.heappush(self._lines[kind][line], entry)
+        try:
+            while best := self._best(kind, lane):
+                line, _ = best
+                entry = heapq.heappop(self._lines[kind][line])
+                passed.append((line, entry))
+                task = self._read(entry[3])
+                if task is not None:
+                    yield task
+                    if task is not self._read(task.id):
+                        passed.pop()
+        finally:
+            # Also when the caller has enough and stops asking: entries that no longer count drop out when met.
+            for line, entry in passed:
+                heapq.heappush(self._lines[kind][line], entry)
 
     def _best(self, kind: str, lane: str | None) -> tuple[Line, Entry] | None:
         heads = [

@@ -57,6 +57,7 @@ class MemoryLedger(UnitLedger):
             self._left_usage.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
             for task_id in unit.tasks:
                 del self._home[task_id]
+                self._index.forget(task_id)
             del self._stored[unit_id]
         else:
             self._refresh(unit)
@@ -100,7 +101,8 @@ class MemoryLedger(UnitLedger):
         self._make_ready(self._index.due(kind, now, MAX_PROMOTED))
         return self._index.ready(kind, lane)
 
-    def _lanes(self, kind: str, now: float) -> tuple[str, ...]:  # noqa: ARG002 - promoted by the claim before
+    def _lanes(self, kind: str, now: float) -> tuple[str, ...]:
+        self._make_ready(self._index.due(kind, now, MAX_PROMOTED))
         return tuple(sorted(self._index.lanes(kind))[:MAX_LANES])
 
     def _next_due(self, kind: str, now: float) -> float | None:  # noqa: ARG002 - kept in order by time
@@ -135,9 +137,16 @@ class MemoryLedger(UnitLedger):
         return self._sessions[session_id]
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        def stop() -> None:
+            with self._guard:
+                self._listeners = [each for each in self._listeners if each is not own]
+
+        def own() -> None:
+            wake()
+
         with self._guard:
-            self._listeners.append(wake)
-        return lambda: self._listeners.remove(wake)
+            self._listeners.append(own)
+        return stop
 
     def _wake(self) -> None:
         for wake in list(self._listeners):

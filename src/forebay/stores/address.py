@@ -1,0 +1,46 @@
+"""Opens the ledger that an address names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from forebay.clock import Clock
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.stores.base import Ledger
+
+_LATER = {
+    "postgresql": "A ledger in PostgreSQL",
+    "postgres": "A ledger in PostgreSQL",
+    "s3": "A ledger in object storage",
+    "gs": "A ledger in object storage",
+    "az": "A ledger in object storage",
+}
+_REMEDY = "Use sqlite:///path/to/forebay.db, or memory:// for a run that need not be kept."
+
+
+def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
+    """Nothing is read or written before the ledger is used."""
+    scheme, host, path, query, fragment = urlsplit(address) if isinstance(address, str) else ("", "", "", "", "")
+    if scheme == "memory" and not (host or path or query or fragment):
+        from forebay.stores.memory.ledger import MemoryLedger  # noqa: PLC0415 - each store is loaded when named
+
+        return MemoryLedger(clock)
+    if scheme == "sqlite":
+        from forebay.stores.sqlite.ledger import SqliteLedger  # noqa: PLC0415 - same
+
+        return SqliteLedger(_file(address, host, path, query or fragment), clock=clock)
+    if scheme in _LATER:
+        raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
+    # The address may carry a password: only its scheme is shown.
+    raise BadInput(f"{shown(scheme or address)} does not name a ledger.", remedy=_REMEDY)
+
+
+def _file(address: str, host: str, path: str, extra: str) -> Path:
+    if host or extra or path in {"", "/"} or "\0" in unquote(path):
+        raise BadInput(
+            f"{shown(address)} does not name a file.",
+            remedy="Write sqlite:///relative.db, or sqlite:////absolute/path.db with four slashes.",
+        )
+    return Path(unquote(path.removeprefix("/")))
