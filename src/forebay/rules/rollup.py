@@ -20,9 +20,12 @@ _TEMPLATE_FIELDS = (
     "environment",
     "limit",
     "priority",
+    "deadline_at",
     "timeout_s",
     "max_retries",
     "max_reschedules",
+    "fairness_key",
+    "tags",
 )
 
 
@@ -145,7 +148,8 @@ def merge_template(merge: NewTask | None) -> str | None:
 
 def merge_task(job: Job) -> NewTask:
     """The merge of the job's present generation: its id follows from both, so making it twice is harmless."""
-    template = NewTask(**json.loads(job.merge_json or "{}"), role=Role.MERGE)
+    fields = json.loads(job.merge_json or "{}")
+    template = NewTask(**fields | {"role": Role.MERGE, "tags": tuple(fields["tags"])})
     return member(template, job.id, tenant=job.tenant, generation=job.generation)
 
 

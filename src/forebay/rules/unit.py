@@ -77,7 +77,8 @@ def create(new: NewTask | NewJob, now: float) -> Unit:
     )
     unit = Unit(job, {})
     add(unit, new.tasks, now)
-    unit.note(Event(name="job_created", fields={"chunks": len(unit.tasks)}), now)
+    chunks = sum(task.role is Role.CHUNK for task in new.tasks)
+    unit.note(Event(name="job_created", fields={"chunks": chunks}), now)
     return unit
 
 
@@ -162,7 +163,7 @@ def end(unit: Unit, task: Task, ending: Ending, *, worker: str, now: float, sett
         unit.usage.extend((task.id, settle.token, used) for used in settle.usage)
         for event in settle.events:
             unit.note(event, now)
-        add(unit, follow_ups(settle, unit.job), now)
+        add(unit, follow_ups(settle, ending, unit.job), now)
     roll(unit, task.status, ended, now)
 
 
@@ -187,14 +188,13 @@ def attempt(task: Task, ending: Ending, *, worker: str, now: float) -> Attempt:
     )
 
 
-def follow_ups(settle: Settle, job: Job | None) -> list[NewTask]:
-    """The tasks that a settle brings along; a canceled job takes no more chunks."""
-    if job is None:
+def follow_ups(settle: Settle, ending: Ending, job: Job | None) -> list[NewTask]:
+    """The tasks that a settle brings along: none when a cancel overtook it, no chunks when the job merges or ends."""
+    if job is None or ending.status is not settle.status:
         return []
+    takes_chunks = job.cancel_requested_at is None and job.merge_id is None and not job.status.terminal
     return [
-        member(new, job.id, tenant=job.tenant)
-        for new in settle.follow_ups
-        if new.role is Role.FOLLOW or job.cancel_requested_at is None
+        member(new, job.id, tenant=job.tenant) for new in settle.follow_ups if new.role is Role.FOLLOW or takes_chunks
     ]
 
 

@@ -5,7 +5,8 @@ Guarantees that every ledger keeps, and `forebay.testing` checks:
 - One **unit** (a lone task, or a job with its tasks) changes atomically; nothing is atomic across units.
 - A settle, release or hold counts only under the task's current lease token; a late one changes nothing.
 - The exchange of a session is numbered. A repeat of a number answers with the claims still held from it and
-  takes no new ones; settles answer by their token. So a lost reply is mended by asking again.
+  takes no new ones; settles answer by their token. So a lost reply is mended by asking again. An exchange that
+  found nothing to do may leave no trace, so that idle workers cost no write: its repeat is then a first time.
 - A call that raises `MaybeApplied` or `StoreUnreachable` may have been done. Repeat it with the same ids.
 - Time is the ledger's own clock. Delays come in as durations, instants go out as UTC seconds.
 - Bad items are answered one by one as data; an exception means that the call as a whole was not answered.

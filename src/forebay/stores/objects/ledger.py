@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import obstore
@@ -21,6 +22,8 @@ from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreBusy
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.task import Status, Task
+from forebay.rules import fairness
+from forebay.rules.fairness import Line, Place
 from forebay.rules.unit import Unit
 from forebay.stores.objects import codec
 from forebay.stores.units import UnitLedger, audited, summed
@@ -39,7 +42,7 @@ class ObjectsLedger(UnitLedger):
     def _get(self, key: str) -> tuple[dict[str, Any], Any] | None:
         try:
             found = obstore.get(self._store, key)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # a key that cannot be a path is that of no object
             return None
         version = {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name] is not None}
         return json.loads(bytes(found.bytes())), version
@@ -106,22 +109,34 @@ class ObjectsLedger(UnitLedger):
         return next((unit.id for unit in self._units() if task_id == unit.id or task_id in unit.tasks), None)
 
     def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
-        """The k-th waiting task of every flow before the next one of any: flows take turns."""
         waiting = [
             task
             for unit in self._units()
             for task in unit.tasks.values()
-            if task.status is Status.PENDING and task.kind == kind and lane in {None, task.lane}
-            if task.available_at <= now
+            if task.status is Status.PENDING and task.kind == kind and task.available_at <= now
         ]
-        waiting.sort(key=lambda task: (-task.priority, task.available_at))
-        turns: Counter[tuple[str, int]] = Counter()
-        order = defaultdict(list)
-        for task in waiting:
-            flow = (task.flow or task.id, task.priority)
-            order[-task.priority, turns[flow]].append(task)
-            turns[flow] += 1
-        return (task for turn in sorted(order) for task in order[turn])
+        placed = [task for task in waiting if task.tag is not None]
+        placed += self._promote(sorted((task for task in waiting if task.tag is None), key=_since), placed)
+        chosen = [task for task in placed if lane in {None, task.lane}]
+        return iter(sorted(chosen, key=lambda task: (-task.priority, task.tag or 0, task.available_at)))
+
+    def _promote(self, due: list[Task], placed: list[Task]) -> list[Task]:
+        """Give those whose time has come their place in line, and keep it with them."""
+        heads: dict[Line, int] = {}
+        tails: dict[tuple[Line, str], int] = {}
+        for task in placed:
+            line, tag = _line(task), task.tag or 0
+            heads[line] = min(tag, heads.get(line, tag))
+            if task.flow is not None:
+                tails[line, task.flow] = max(tag, tails.get((line, task.flow), 0))
+        given = fairness.tags([Place(_line(task), task.flow) for task in due], heads, tails)
+        ready = [task._replace(tag=tag, wait_reason=None) for task, tag in zip(due, given, strict=True)]
+        by_unit: dict[str, dict[str, Task]] = defaultdict(dict)
+        for task in ready:
+            by_unit[task.unit_id][task.id] = task
+        for unit_id, tasks in by_unit.items():
+            self._change(unit_id, partial(_place, tasks=tasks))
+        return ready
 
     def _next_due(self, kind: str, now: float) -> float | None:
         later = [
@@ -208,3 +223,18 @@ class ObjectsLedger(UnitLedger):
 
     def close(self) -> None:
         """Nothing is held between calls."""
+
+
+def _place(unit: Unit, tasks: dict[str, Task]) -> None:
+    for task in tasks.values():
+        stored = unit.tasks.get(task.id)
+        if stored and stored.status is Status.PENDING and stored.tag is None and stored.available_at == task.available_at:
+            unit.put(task)
+
+
+def _line(task: Task) -> Line:
+    return Line(task.kind, task.lane, task.priority)
+
+
+def _since(task: Task) -> float:
+    return task.available_at

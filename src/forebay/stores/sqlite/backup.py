@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from forebay.errors import BadInput
-from forebay.stores.sqlite.connection import mapped
+from forebay.stores.sqlite.connection import mapped, sync
 
 _PAGES_A_STEP = 2000
 
@@ -27,21 +27,16 @@ def write(db: apsw.Connection, target: Path) -> None:
         try:
             copy = apsw.Connection(str(draft))
             try:
+                # One read transaction around it all: else each commit of a writer would begin the copy anew.
+                db.execute("BEGIN; SELECT 1 FROM sqlite_schema").fetchall()
                 with copy.backup("main", db, "main") as progress:
                     while not progress.done:
                         progress.step(_PAGES_A_STEP)
+                db.execute("COMMIT")
             finally:
                 copy.close()
-            _sync(draft)
+            sync(draft)
             os.link(draft, target)
-            _sync(target.parent)
+            sync(target.parent)
         finally:
             draft.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

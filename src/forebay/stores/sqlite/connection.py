@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,7 @@ def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | No
     if path.is_dir():
         raise BadInput(f"{path} is a folder.", remedy="Name a file in it, such as forebay.db.")
     with mapped(path):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_folder(path.parent)
         db = apsw.Connection(str(path), vfs=vfs)
         db.set_busy_timeout(round(busy_timeout_s * 1000))
         # Else SQLite plans a statement anew for every call, to look at its arguments: four times the cost.
@@ -47,6 +48,22 @@ def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | No
     return db
 
 
+def _make_folder(folder: Path) -> None:
+    """Create what is missing, and sync it: SQLite does that for the file's own entry, not for the folders above."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
+        sync(one.parent)
+
+
+def sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def check_version(version: str) -> None:
     """Older ones can corrupt a WAL file that several processes write."""
     if tuple(map(int, version.split("."))) < _LEAST_VERSION:
@@ -62,7 +79,7 @@ def mapped(path: Path) -> Iterator[None]:
     """Turn what SQLite and the system report into errors that say what to do."""
     try:
         yield
-    except (apsw.BusyError, apsw.LockedError) as error:
+    except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError) as error:
         raise StoreBusy(
             f"{path} stayed locked by another process for {BUSY_TIMEOUT_S:.0f} s.",
             remedy="Find who holds a transaction open (a copy tool, a database browser) and end it; then try again.",

@@ -39,11 +39,11 @@ def run(
     releases: Sequence[Release],
     wants: Sequence[Want],
 ) -> Reply:
-    """`session` is None when it has ended: it may settle, but gets nothing."""
+    """A session that has ended, or is not known, may settle what it held but gets nothing."""
     worker = session.worker if session else ""
     settled = settle(tx, settles, worker)
     release(tx, releases, worker)
-    if session is None:
+    if session is None or session.ended_at is not None:
         return Reply(settled=settled, alive=False, now=tx.now)
     for kind in {want.kind for want in wants}:
         promote(tx, kind)
@@ -182,7 +182,7 @@ def _roll(tx: Transaction, job_id: str, finished: Sequence[Finished]) -> None:
         if settle is not None:
             for event in settle.events:
                 job = tx.note(job, event)
-            job = _add(tx, job, units.follow_ups(settle, job))
+            job = _add(tx, job, units.follow_ups(settle, ending, job))
         if ending.status.terminal:
             if role is Role.CHUNK:
                 job = tx.note(job, units.chunk_event(ending.status, held.chunk_index, ending.error_class))

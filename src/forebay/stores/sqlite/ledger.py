@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,9 +11,9 @@ from typing import Any, TypeVar
 import apsw
 
 from forebay import ids
-from forebay.bridge import Call, StoreThread
+from forebay.bridge import Call
 from forebay.clock import Clock, SystemClock
-from forebay.errors import BadInput
+from forebay.errors import BadInput, StoreClosed, StoreUnreachable
 from forebay.model.exchange import (
     Acted,
     Action,
@@ -36,8 +35,9 @@ from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_RESCUED
-from forebay.stores.sqlite import backup, exchange, reads, rows, schema, writes
+from forebay.stores.sqlite import backup, exchange, forks, reads, rows, writes
 from forebay.stores.sqlite.connection import connect, mapped
+from forebay.stores.sqlite.files import Files
 from forebay.stores.sqlite.queries import sql
 from forebay.stores.sqlite.transaction import Transaction, encode
 from forebay.stores.sqlite.wake import Wakeups
@@ -53,34 +53,48 @@ class SqliteLedger:
         self._clock = clock or SystemClock()
         self._vfs = vfs
         self._lock = threading.Lock()
-        self._files: _Files | None = None
+        self._files: Files | None = None
+        self._replaced: list[Files] = []
         self._wake = Wakeups(self._path)
+        forks.watch(self)
 
-    def _opened(self) -> _Files:
+    def _opened(self) -> Files:
         files = self._files
-        if files is None or files.pid != os.getpid():
+        if files is None:
             with self._lock:
                 files = self._files
-                if files is None or files.pid != os.getpid():
-                    if files is not None:
-                        _LEFT_TO_PARENT.append(files)
-                        self._wake = Wakeups(self._path)
-                    files = self._files = _Files(self._path, self._vfs, self._run)
+                if files is None:
+                    files = self._files = Files(self._path, self._vfs, self._run)
         return files
 
-    def _write(self, step: Callable[[Transaction], T]) -> T:
-        return self._opened().writer.call(step)
+    def _using(self, use: Callable[[Files], T]) -> T:
+        """Use the open files; those that a fork closed in the meantime are opened anew."""
+        while True:
+            files = self._opened()
+            try:
+                return use(files)
+            except StoreClosed:
+                if not files.forked:
+                    raise
+            except StoreUnreachable:
+                if files.replaced:
+                    self._give_up(files)
+                raise
 
-    def _run(self, db: apsw.Connection, group: Sequence[Call[Transaction]]) -> None:
+    def _write(self, step: Callable[[Transaction], T]) -> T:
+        return self._using(lambda files: files.writer.call(step))
+
+    def _run(self, files: Files, db: apsw.Connection, group: Sequence[Call[Transaction]]) -> None:
         """Run a group of steps in one transaction; a step that fails takes back only its own changes."""
         woken = False
         with mapped(self._path):
             db.execute("BEGIN IMMEDIATE")
             try:
                 tx = Transaction(db, self._clock.now())
-                answers = [_step(db, tx, call, alone=len(group) == 1) for call in group]
+                answers = [_step(db, tx, call, self._path, alone=len(group) == 1) for call in group]
                 woken = tx.woken
                 db.execute("COMMIT")
+                files.check_in_place()
             except BaseException:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
@@ -94,9 +108,26 @@ class SqliteLedger:
             self._wake.send()
 
     def _look(self, read: Callable[..., T], *arguments: object) -> T:
-        files = self._opened()
-        with files.read_lock, mapped(self._path):
-            return read(files.reader, *arguments)
+        def use(files: Files) -> T:
+            with files.read_lock, mapped(self._path):
+                files.check_usable()
+                return read(files.reader, *arguments)
+
+        return self._using(use)
+
+    def _aside(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Long reads, on a connection of their own: nobody waits for them but a close or a fork."""
+
+        def use(files: Files) -> T:
+            with files.aside_lock, mapped(self._path):
+                files.check_usable()
+                db = connect(self._path, vfs=self._vfs)
+                try:
+                    return work(db)
+                finally:
+                    db.close()
+
+        return self._using(use)
 
     def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         return self._write(partial(writes.submit, batch=batch)) if batch else []
@@ -105,19 +136,22 @@ class SqliteLedger:
         self._write(partial(writes.open_session, session=session))
 
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
-        files = self._opened()
         now = self._clock.now()
         asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
-        with files.renew_lock, mapped(self._path):
-            alive = files.renewer.execute(sql("renew"), {"id": session_id, "now": now}).fetchall()
-            if not alive:
-                return Renewal(alive=False)
-            if asked:
-                files.renewer.execute(sql("hold"), {"holds": encode(asked), "now": now})
-            held = reads.mine(files.renewer, session_id)
-        return Renewal(
-            alive=True, cancel_requested=tuple(task.id for task in held if task.cancel_requested_at is not None)
-        )
+
+        def use(files: Files) -> Renewal:
+            with files.renew_lock, mapped(self._path):
+                files.check_usable()
+                alive = files.renewer.execute(sql("renew"), {"id": session_id, "now": now}).fetchall()
+                if not alive:
+                    return Renewal(alive=False)
+                if asked:
+                    files.renewer.execute(sql("hold"), {"holds": encode(asked), "now": now})
+                held = reads.mine(files.renewer, session_id)
+            canceled = tuple(task.id for task in held if task.cancel_requested_at is not None)
+            return Renewal(alive=True, cancel_requested=canceled)
+
+        return self._using(use)
 
     def close_session(self, session_id: str) -> None:
         self._write(partial(writes.close_session, session_id=session_id))
@@ -139,7 +173,7 @@ class SqliteLedger:
 
         def step(tx: Transaction) -> Reply:
             tx.query("renew", id=session_id, now=tx.now)
-            found = tx.execute("SELECT * FROM sessions WHERE id = ? AND ended_at IS NULL", session_id)
+            found = tx.execute("SELECT * FROM sessions WHERE id = ?", session_id)
             session = rows.session(found[0]) if found else None
             return exchange.run(tx, session, n, settles=settles, releases=releases, wants=wants)
 
@@ -236,55 +270,46 @@ class SqliteLedger:
         return self._look(reads.blobs_in_use, tenant, sha256s)
 
     def check(self) -> list[str]:
-        return self._look(backup.check)
+        return self._aside(backup.check)
 
     def backup(self, target: Path) -> None:
-        self._look(backup.write, target)
+        self._aside(partial(backup.write, target=target))
 
     def close(self) -> None:
         with self._lock:
-            files, self._files = self._files, None
+            files = self._let_go()
         self._wake.close()
-        if files is not None and files.pid == os.getpid():
+        for one in files:
+            one.close()
+
+    def _let_go(self) -> list[Files]:
+        files = [*self._replaced, *([self._files] if self._files else [])]
+        self._files, self._replaced = None, []
+        return files
+
+    def _give_up(self, files: Files) -> None:
+        """Open what is at the path now at the next call; what was there before is closed with the ledger."""
+        with self._lock:
+            if self._files is files:
+                self._files = None
+                self._replaced.append(files)
+
+    def before_fork(self) -> None:
+        """Close the files and let nobody open them until the fork is over."""
+        self._lock.acquire()
+        for files in self._let_go():
+            files.forked = True
             files.close()
 
-
-class _Files:
-    """The threads and connections of one process: one to write, one to read, one to renew beside a busy writer."""
-
-    def __init__(
-        self,
-        path: Path,
-        vfs: str | None,
-        run: Callable[[apsw.Connection, Sequence[Call[Transaction]]], None],
-    ) -> None:
-        self.pid = os.getpid()
-        self._db = connect(path, vfs=vfs)
-        try:
-            with mapped(path):
-                schema.migrate(self._db, path)
-            self.reader = connect(path, vfs=vfs)
-            self.renewer = connect(path, vfs=vfs)
-        except BaseException:
-            self._db.close()
-            raise
-        self.read_lock = threading.Lock()
-        self.renew_lock = threading.Lock()
-        self.writer: StoreThread[Transaction] = StoreThread("forebay-ledger", lambda group: run(self._db, group))
-
-    def close(self) -> None:
-        self.writer.close()
-        with self.read_lock, self.renew_lock:
-            for db in (self.renewer, self.reader, self._db):
-                db.close()
-
-
-# A child must not close what it got from its parent by fork: SQLite would act on the parent's locks.
-_LEFT_TO_PARENT: list[_Files] = []
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:
+            self._wake.leave_to_parent()
+            self._wake = Wakeups(self._path)
+        self._lock.release()
 
 
 def _step(
-    db: apsw.Connection, tx: Transaction, call: Call[Transaction], *, alone: bool
+    db: apsw.Connection, tx: Transaction, call: Call[Transaction], path: Path, *, alone: bool
 ) -> tuple[Any, Exception | None]:
     if alone:
         answer = call.step(tx)
@@ -292,8 +317,9 @@ def _step(
         return answer, None
     db.execute("SAVEPOINT step")
     try:
-        answer = call.step(tx)
-        tx.finish()
+        with mapped(path):
+            answer = call.step(tx)
+            tx.finish()
     except Exception as error:
         if not db.in_transaction:
             raise

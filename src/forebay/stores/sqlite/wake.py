@@ -25,12 +25,19 @@ class Wakeups:
         self._own: Path | None = None
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        def own() -> None:
+            wake()
+
+        def stop() -> None:
+            with self._lock:
+                self._listeners = [each for each in self._listeners if each is not own]
+
         with self._lock:
-            self._listeners.append(wake)
+            self._listeners.append(own)
             if self._socket is None:
                 with contextlib.suppress(OSError):
                     self._open()
-        return lambda: self._listeners.remove(wake)
+        return stop
 
     def _open(self) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -76,6 +83,11 @@ class Wakeups:
                 file.unlink()
         except OSError:
             pass  # a full buffer holds wake-ups enough
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: let go of the parent's socket without ending it, which a shutdown would do."""
+        if self._socket is not None:
+            self._socket.close()
 
     def close(self) -> None:
         with self._lock:

@@ -109,7 +109,7 @@ def record(tx: Transaction, verb: str, targets: Sequence[str], action: Action, a
     line = audited(action, verb, targets, tx.now)
     tx.execute(
         "INSERT INTO audit (id, at, who, tenant, verb, targets, target_count, note, answer)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         line.id,
         line.at,
         line.who,

@@ -1,0 +1,1 @@
+"""Measurements, run by `./dev bench NAME`; none of them asserts anything."""

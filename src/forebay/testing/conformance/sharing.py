@@ -1,0 +1,86 @@
+"""Promises of fairness: a huge job and a small one interleave, and keys take turns."""
+
+from __future__ import annotations
+
+from forebay.clock import ManualClock
+from forebay.model.exchange import Settle
+from forebay.model.outcome import Rescheduled
+from forebay.stores.base import Ledger
+from forebay.testing.conformance.case import LedgerCase, put
+from forebay.testing.workers import Worker, job_of, lone
+
+HANDFUL = 8
+
+
+class FairnessPromises(LedgerCase):
+    @property
+    def huge(self) -> int:
+        return self.many // 4
+
+    def test_a_small_job_is_not_starved_by_a_huge_one(self, ledger: Ledger, worker: Worker) -> None:
+        huge, small = job_of(self.huge), job_of(2)
+        put(ledger, huge)
+        put(ledger, small)
+        first = [task.job_id for task in worker.claim(HANDFUL)]
+        assert first.count(small.id) == 2
+
+    def test_a_small_job_that_comes_late_is_not_starved_either(self, ledger: Ledger, worker: Worker) -> None:
+        huge, small = job_of(self.huge), job_of(2)
+        put(ledger, huge)
+        for task in worker.claim(self.huge // 2):
+            worker.complete(task)
+        put(ledger, small)
+        assert [task.job_id for task in worker.claim(HANDFUL)].count(small.id) == 2
+
+    def test_a_small_job_is_not_starved_by_a_storm_of_reschedules(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        huge, small = job_of(self.huge), job_of(2)
+        put(ledger, huge)
+        for delay_s in (0.0, 5.0, 0.0):
+            storm: list[Settle] = [
+                worker.ending(task, Rescheduled(delay_s=delay_s)) for task in worker.claim(self.huge // 3)
+            ]
+            worker.exchange(settles=storm)
+            clock.advance(5)
+        put(ledger, small)
+        assert [task.job_id for task in worker.claim(HANDFUL)].count(small.id) == 2
+
+    def test_a_lone_task_is_not_starved_by_a_huge_job(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, job_of(self.huge))
+        (task_id,) = put(ledger, lone(1))
+        assert task_id in [task.id for task in worker.claim(HANDFUL)]
+
+    def test_a_huge_job_is_not_starved_by_newcomers(self, ledger: Ledger, worker: Worker) -> None:
+        huge = job_of(self.huge)
+        put(ledger, huge)
+        taken = []
+        for n in range(40):
+            put(ledger, lone(n))
+            taken.append(worker.take().job_id)
+        assert taken.count(huge.id) >= 5
+
+    def test_fairness_keys_take_turns_whatever_their_backlog(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, fairness_key="loud") for n in range(self.huge)))
+        put(ledger, *(lone(n, fairness_key="quiet") for n in range(3)))
+        keys = [task.flow for task in worker.claim(HANDFUL)]
+        assert keys.count("quiet") == 3
+
+    def test_fairness_keys_share_alike_while_both_have_work(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, fairness_key="loud") for n in range(self.huge)))
+        put(ledger, *(lone(n, fairness_key="quiet") for n in range(25)))
+        keys = [worker.take().flow for _ in range(40)]
+        for end in range(10, 41, 10):
+            assert abs(keys[:end].count("loud") - keys[:end].count("quiet")) <= 2
+
+    def test_within_a_flow_the_order_is_kept(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, fairness_key="a") for n in range(5)))
+        put(ledger, *(lone(n, fairness_key="b") for n in range(5)))
+        claims = worker.claim(10)
+        for key in ("a", "b"):
+            assert [task.payload for task in claims if task.flow == key] == [*range(5)]
+
+    def test_priority_goes_before_fairness(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, fairness_key="a", priority=1) for n in range(20)))
+        put(ledger, lone("low", fairness_key="b"))
+        assert [task.priority for task in worker.claim(21)] == [*[1] * 20, 0]

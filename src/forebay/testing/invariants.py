@@ -1,0 +1,137 @@
+"""Judges a ledger by what it answers, whatever was done to it before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from forebay.model.job import Event, Job
+from forebay.model.query import MAX_PAGE, Page, Query
+from forebay.model.task import Attempt, Role, Status, Task
+from forebay.stores.base import Ledger
+
+_OPEN = {Status.PENDING, Status.RUNNING}
+_ENDS_AS = {
+    "completed": {Status.COMPLETED},
+    "retried": {Status.PENDING},
+    "rescheduled": {Status.PENDING},
+    "released": {Status.PENDING},
+    "lost": {Status.PENDING, Status.FAILED},
+    "failed": {Status.FAILED},
+    "canceled": {Status.CANCELED},
+}
+
+
+def problems(ledger: Ledger) -> list[str]:
+    """One line for each promise that does not hold; none in a sound ledger."""
+    tasks = all_tasks(ledger)
+    jobs = all_jobs(ledger)
+    found = [*ledger.check(), *_counts(ledger, tasks)]
+    for task in tasks:
+        found += [f"task {task.id}: {text}" for text in _task(task, ledger.history(task.id))]
+    members: dict[str, list[Task]] = {job.id: [] for job in jobs}
+    for task in tasks:
+        if task.job_id is not None:
+            members.setdefault(task.job_id, []).append(task)
+    for job in jobs:
+        found += [f"job {job.id}: {text}" for text in _job(job, members[job.id], all_events(ledger, job.id))]
+    found += [f"job {job_id} is gone, its tasks are not" for job_id in members.keys() - {job.id for job in jobs}]
+    return found
+
+
+def all_tasks(ledger: Ledger, job_id: str | None = None) -> list[Task]:
+    tasks: list[Task] = []
+    page: Page[Task] = ledger.list_tasks(Query(job_id=job_id, size=MAX_PAGE))
+    tasks.extend(page.items)
+    while page.next is not None:
+        page = ledger.list_tasks(Query(job_id=job_id, size=MAX_PAGE, after=page.next))
+        tasks.extend(page.items)
+    return tasks
+
+
+def all_jobs(ledger: Ledger) -> list[Job]:
+    page = ledger.list_jobs(Query(size=MAX_PAGE))
+    jobs = list(page.items)
+    while page.next is not None:
+        page = ledger.list_jobs(Query(size=MAX_PAGE, after=page.next))
+        jobs.extend(page.items)
+    return jobs
+
+
+def all_events(ledger: Ledger, job_id: str) -> list[Event]:
+    events = ledger.events(job_id)
+    while more := ledger.events(job_id, after=events[-1].number if events else 0):
+        events.extend(more)
+    return events
+
+
+def _counts(ledger: Ledger, tasks: list[Task]) -> Iterator[str]:
+    rows = Counter((task.kind, task.status) for task in tasks)
+    told = {key: n for key, n in ledger.count().items() if n}
+    if told != rows:
+        yield f"count() says {told}, the rows are {dict(rows)}"
+    if len({task.id for task in tasks}) != len(tasks):
+        yield "a task is listed twice"
+    held = Counter(task.session_id for task in tasks if task.status is Status.RUNNING)
+    for session_id, n in held.items():
+        if session_id is None or len(ledger.mine(session_id)) != n:
+            yield f"session {session_id} holds {n} tasks, mine() tells otherwise"
+
+
+def _task(task: Task, history: list[Attempt]) -> Iterator[str]:
+    if (task.finished_at is not None) != task.status.terminal:
+        yield f"{task.status}, yet finished_at is {task.finished_at}"
+    if task.status is Status.RUNNING and None in {task.session_id, task.exchange_n, task.attempt_deadline_at}:
+        yield "running without a holder, a number or a deadline"
+    if task.status is Status.PENDING and task.cancel_requested_at is not None:
+        yield "pending, though it was asked to end"
+    tokens = [past.token for past in history]
+    if any(a >= b for a, b in pairwise(tokens)):
+        yield f"tokens do not rise in its history: {tokens}"
+    if tokens and tokens[-1] > task.claim_count - (task.status is Status.RUNNING):
+        yield f"an attempt with token {tokens[-1]} has ended, after {task.claim_count} claims, while {task.status}"
+    if [past.attempt for past in history] != list(range(1, task.attempt_count + 1)):
+        yield f"{task.attempt_count} attempts, history numbers {[past.attempt for past in history]}"
+    for past in history:
+        if past.status not in _ENDS_AS.get(past.outcome, set()):
+            yield f"an attempt {past.outcome} left it {past.status}"
+
+
+def _job(job: Job, tasks: list[Task], events: list[Event]) -> Iterator[str]:
+    chunks = [task for task in tasks if task.role is Role.CHUNK]
+    rows = Counter(task.status for task in chunks)
+    told = Counter(
+        {
+            Status.PENDING: job.pending_count,
+            Status.RUNNING: job.running_count,
+            Status.COMPLETED: job.completed_count,
+            Status.FAILED: job.failed_count,
+            Status.CANCELED: job.canceled_count,
+        }
+    )
+    if +told != rows or job.chunk_count != len(chunks):
+        yield f"counts {dict(+told)} of {job.chunk_count}, the rows are {dict(rows)}"
+    if [event.number for event in events] != list(range(1, job.event_count + 1)):
+        yield f"{job.event_count} events, numbered {[event.number for event in events]}"
+    if (job.finished_at is not None) != job.status.terminal:
+        yield f"{job.status}, yet finished_at is {job.finished_at}"
+    yield from _stages(job, tasks)
+
+
+def _stages(job: Job, tasks: list[Task]) -> Iterator[str]:
+    merges = Counter(task.generation for task in tasks if task.role is Role.MERGE)
+    if any(n > 1 for n in merges.values()):
+        yield f"more than one merge in a generation: {dict(merges)}"
+    current = [task for task in tasks if task.role is Role.MERGE and task.generation == job.generation]
+    if job.merge_id != (current[0].id if current else None):
+        yield f"merge_id is {job.merge_id}, the merge of generation {job.generation} is {current}"
+    if current and any(task.status in _OPEN for task in tasks if task.role in {Role.SPLIT, Role.CHUNK}):
+        yield "merges while chunks are open"
+    if job.merge_json and job.status is Status.COMPLETED and not any(m.status is Status.COMPLETED for m in current):
+        yield "completed without its merge"
+    working = [task for task in tasks if task.status in _OPEN and task.role is not Role.FOLLOW]
+    if not job.status.terminal and not working:
+        yield f"{job.status}, but nothing of it is left to run"
+    if job.status.terminal and any(task.role is not Role.MERGE or task in current for task in working):
+        yield f"{job.status}, but {working[0].role} {working[0].id} is {working[0].status}"
