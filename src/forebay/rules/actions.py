@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forebay.errors import NotRetryable, RetryLimitExceeded
+from forebay.errors import NotFound, NotRetryable, RetryLimitExceeded
 from forebay.model.exchange import Acted
 from forebay.model.job import Event, Job
 from forebay.model.payload import clean_text
@@ -84,7 +84,9 @@ def _undone(unit: Unit, target: str) -> list[Task]:
 
 def lose_result(unit: Unit, target: str, result_blob: str | None, now: float) -> Acted:
     """Redo a completed task whose stored result is missing or differs from its sha256; burns no retry."""
-    task = unit.tasks[target]
+    task = unit.tasks.get(target)
+    if task is None:
+        return Acted(target, NotFound.code, f"{target} is a job: name the task whose result is lost.")
     if task.status is not Status.COMPLETED or task.result_blob != result_blob:
         return Acted(target, "changed", f"Task {target} no longer holds that result.")
     if task.role is Role.MERGE and unit.job is not None and task.generation != unit.job.generation:

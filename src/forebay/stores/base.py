@@ -38,8 +38,14 @@ from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 
 MAX_PROMOTED = 500
+LEAST_PROMOTED = 50
 MAX_LANES = 1000
 MAX_RESCUED = 500
+
+
+def promoted(wanted: int) -> int:
+    """How many due tasks an exchange makes ready: more than it takes, but not so many that it becomes slow."""
+    return min(MAX_PROMOTED, max(LEAST_PROMOTED, 2 * wanted))
 
 
 class Ledger(Protocol):

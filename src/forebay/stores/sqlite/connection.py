@@ -19,6 +19,7 @@ from forebay.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
+from forebay.stores.sqlite import schema
 
 BUSY_TIMEOUT_S = 5.0
 _LEAST_VERSION = (3, 51, 3)
@@ -35,17 +36,27 @@ def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | No
         db.set_busy_timeout(round(busy_timeout_s * 1000))
         # Else SQLite plans a statement anew for every call, to look at its arguments: four times the cost.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        if db.readonly("main"):
+        try:
+            _prepare(db, path)
+        except BaseException:
             db.close()
-            raise StoreReadOnly(
-                f"{path} cannot be written.", remedy="Give this user write access to the file and to its folder."
-            )
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA temp_store = MEMORY")
-        db.execute("PRAGMA cache_size = -65536")
-        db.execute("PRAGMA journal_size_limit = 67108864")
+            raise
     return db
+
+
+def _prepare(db: apsw.Connection, path: Path) -> None:
+    if db.readonly("main"):
+        raise StoreReadOnly(
+            f"{path} cannot be written.", remedy="Give this user write access to the file and to its folder."
+        )
+    if db.pragma("journal_mode") != "wal":
+        # Refuses the file of another program before anything in it is changed.
+        schema.version(db, path)
+        db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA cache_size = -65536")
+    db.execute("PRAGMA journal_size_limit = 67108864")
 
 
 def _make_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ from forebay.rules import unit as units
 from forebay.rules.fairness import Line, Place
 from forebay.rules.rollup import Ended, Hole
 from forebay.rules.settlement import Ending
-from forebay.stores.base import MAX_LANES, MAX_PROMOTED
+from forebay.stores.base import MAX_LANES, promoted
 from forebay.stores.sqlite import rows
 from forebay.stores.sqlite.rows import Held
 from forebay.stores.sqlite.transaction import Transaction
@@ -46,7 +46,7 @@ def run(
     if session is None or session.ended_at is not None:
         return Reply(settled=settled, alive=False, now=tx.now)
     for kind in {want.kind for want in wants}:
-        promote(tx, kind)
+        promote(tx, kind, promoted(sum(want.count for want in wants if want.kind == kind)))
     if n <= session.exchange_n:
         held = tx.query("mine", session_id=session.id)
         claims = [task for row in held if (task := rows.task(row, row[-1])).exchange_n == n]
@@ -206,8 +206,8 @@ def _add(tx: Transaction, job: Job, new: Sequence[NewTask]) -> Job:
     return job
 
 
-def promote(tx: Transaction, kind: str) -> None:
-    due = tx.query("due", kind=kind, now=tx.now, most=MAX_PROMOTED)
+def promote(tx: Transaction, kind: str, most: int) -> None:
+    due = tx.query("due", kind=kind, now=tx.now, most=most)
     if due:
         places = [Place(Line(*row[1:4]), row[4]) for row in due]
         given = [[row[0], tag] for row, tag in zip(due, tx.tags(places), strict=True)]

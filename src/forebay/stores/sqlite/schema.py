@@ -20,11 +20,11 @@ def migrations() -> dict[int, str]:
 def migrate(db: apsw.Connection, path: Path) -> None:
     """Apply what is missing. Several processes may call it at once: the first does the work."""
     known = migrations()
-    if _version(db, path) == max(known):
+    if version(db, path) == max(known):
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(_version(db, path) + 1, max(known) + 1):
+        for number in range(version(db, path) + 1, max(known) + 1):
             db.execute(known[number])
             db.pragma("user_version", number)
         db.pragma("application_id", APPLICATION_ID)
@@ -34,18 +34,22 @@ def migrate(db: apsw.Connection, path: Path) -> None:
         raise
 
 
-def _version(db: apsw.Connection, path: Path) -> int:
-    version = int(db.pragma("user_version"))
-    owner = int(db.pragma("application_id"))
-    if owner != APPLICATION_ID and (owner or version or db.execute("SELECT count(*) FROM sqlite_schema").get):
+def version(db: apsw.Connection, path: Path) -> int:
+    """The schema that the file has, 0 if it is empty; refuses what is not ours to change."""
+    # One statement, so that a migration that commits meanwhile is seen as a whole or not at all.
+    found, owner, tables = db.execute(
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
+        " FROM pragma_user_version, pragma_application_id"
+    ).get
+    if owner != APPLICATION_ID and (owner or found or tables):
         raise StoreCorrupt(
             f"{path} is a SQLite database of another program.",
             remedy="Nothing was changed. Choose another path for the ledger.",
         )
     newest = max(migrations())
-    if version > newest:
+    if found > newest:
         raise SchemaTooNew(
-            f"{path} has schema {version}; this Forebay knows {newest}.",
+            f"{path} has schema {found}; this Forebay knows {newest}.",
             remedy="Upgrade Forebay here, or use the version that wrote the file.",
         )
-    return version
+    return int(found)

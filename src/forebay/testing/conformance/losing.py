@@ -83,6 +83,11 @@ class LostResultPromises(LedgerCase):
             assert ledger.lose_result(task_id, None, action()).outcome == "changed"
         assert ledger.lose_result(ids.random_id(), None, action()).outcome == "not_found"
 
+    def test_a_job_as_such_has_no_result_to_lose(self, ledger: Ledger, worker: Worker) -> None:
+        job_id, _ = self._completed(ledger, worker)
+        assert ledger.lose_result(job_id, None, action()).outcome == "not_found"
+        assert job_row(ledger, job_id).status is Status.COMPLETED
+
     def test_the_lost_result_of_a_lone_task_is_made_again(self, ledger: Ledger, worker: Worker) -> None:
         (task_id,) = put(ledger, lone(1, max_retries=1))
         worker.settle(worker.take(), Failed(error_class="timeout", text="60 s", delay_s=0))

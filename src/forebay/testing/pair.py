@@ -1,0 +1,170 @@
+"""Takes each step on a ledger and on the model, and compares what they answer and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from forebay.clock import Clock
+from forebay.model.exchange import Acted, Action, Hold, Release, Reply, Session, Settle, Want
+from forebay.model.job import Job, NewJob
+from forebay.model.task import NewTask, Role, Status, Task
+from forebay.stores.base import Ledger
+from forebay.testing.invariants import all_jobs, all_tasks, problems
+from forebay.testing.model import Row
+from forebay.testing.model_actions import ActingModel
+
+
+class Pair:
+    """Every verb may be called again with the same arguments, at any time: the model says what must come back."""
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        self.ledger = ledger
+        self.model = ActingModel(clock)
+        self._tokens: dict[tuple[str, float], int] = {}
+
+    def submit(self, batch: Sequence[NewTask | NewJob]) -> None:
+        answers = self.ledger.submit(batch)
+        expected = [(new.id, self.model.submit(new)) for new in batch]
+        assert [(answer.id, answer.outcome) for answer in answers] == expected
+
+    def open_session(self, session: Session) -> None:
+        self.ledger.open_session(session)
+        self.model.open_session(session)
+
+    def renew(self, session_id: str, holds: Sequence[Hold]) -> None:
+        renewal = self.ledger.renew(session_id, holds)
+        asked = self.model.renew(session_id, holds)
+        assert renewal.alive == (asked is not None)
+        assert set(renewal.cancel_requested) == (asked or set())
+
+    def close_session(self, session_id: str) -> None:
+        self.ledger.close_session(session_id)
+        self.model.close_session(session_id)
+
+    def exchange(
+        self, session_id: str, n: int, settles: Sequence[Settle], releases: Sequence[Release], wants: Sequence[Want]
+    ) -> Reply:
+        """Wants are of different kinds, so that each claim can be held against the want it came from."""
+        model = self.model
+        reply = self.ledger.exchange(session_id, n, settles=settles, releases=releases, wants=wants)
+        fenced = [(each.task_id, each.token, model.settle(each)) for each in settles]
+        assert [(each.task_id, each.token, each.fenced) for each in reply.settled] == fenced
+        for release in releases:
+            model.release(release)
+        assert reply.alive == model.alive(session_id)
+        if not reply.alive:
+            assert reply.claims == ()
+            return reply
+        if n <= model.sessions[session_id].n:
+            held = {row.new.id for row in model.held_by(session_id, n)}
+            assert {task.id for task in reply.claims} == held
+        else:
+            for want in wants:
+                claims = [task for task in reply.claims if task.kind == want.kind]
+                assert [*model.claim(session_id, n, want, claims)] == []
+            assert {task.kind for task in reply.claims} <= {want.kind for want in wants}
+        self._see(session_id, n, idle=not (settles or releases or reply.claims))
+        kinds = [want.kind for want in wants]
+        assert dict(reply.lanes) == {kind: tuple(sorted({r.new.lane for r in model.ready(kind)})) for kind in kinds}
+        due = model.next_due(kinds)
+        assert reply.next_due_in_s == (None if due is None else due - model.now)
+        return reply
+
+    def _see(self, session_id: str, n: int, *, idle: bool) -> None:
+        """An idle exchange may leave no trace: neither its number nor a longer life."""
+        own = self.model.sessions[session_id]
+        (told,) = (session for session in self.ledger.sessions() if session.id == session_id)
+        traces = {(max(n, own.n), self.model.now + own.lease_s)}
+        if idle:
+            traces.add((own.n, own.expires_at))
+        assert (told.exchange_n, told.expires_at) in traces
+        own.n, own.expires_at = told.exchange_n, told.expires_at
+
+    def rescue(self, most: int) -> None:
+        rescued = self.ledger.rescue(most=most)
+        lost = self.model.lost()
+        assert set(rescued) <= lost
+        assert len(rescued) == len(set(rescued)) == min(most, len(lost))
+        for task_id in rescued:
+            self.model.rescue(task_id)
+
+    def act(self, verb: str, targets: Sequence[str], action: Action, result_blob: str | None = None) -> None:
+        answer = self._acted(verb, targets, action, result_blob)
+        expected = self.model.act(verb, targets, action, result_blob)
+        assert [acted.id for acted in answer] == list(targets)
+        assert [acted.outcome for acted in answer] == expected
+
+    def _acted(self, verb: str, targets: Sequence[str], action: Action, result_blob: str | None) -> list[Acted]:
+        if verb == "lose_result":
+            return [self.ledger.lose_result(targets[0], result_blob, action)]
+        if verb == "cancel":
+            return self.ledger.cancel(targets, action)
+        if verb == "delete":
+            return self.ledger.delete(targets, action)
+        return self.ledger.retry(targets, action, force=verb == "force")
+
+    def prune(self, older_than_s: Mapping[Status, float], action: Action) -> None:
+        assert self.ledger.prune(older_than_s, action) == self.model.prune(older_than_s)
+
+    def compare(self) -> None:
+        """All that the ledger holds is what the model holds, and sound in itself."""
+        model = self.model
+        assert problems(self.ledger) == []
+        tasks = {task.id: task for task in all_tasks(self.ledger)}
+        assert tasks.keys() == model.tasks.keys()
+        for task_id, row in model.tasks.items():
+            assert _told(tasks[task_id]) == _meant(row)
+            history = self.ledger.history(task_id)
+            assert [(past.token, past.outcome, past.status, past.settled) for past in history] == row.past
+            self._check_token(tasks[task_id])
+        jobs = {job.id: job for job in all_jobs(self.ledger)}
+        assert jobs.keys() == model.jobs.keys()
+        for job_id, job in jobs.items():
+            assert _job_told(job) == self._job_meant(job_id)
+        alive = {session.id for session in self.ledger.sessions()}
+        assert alive == {session_id for session_id in model.sessions if model.alive(session_id)}
+        assert {(used.meter, used.unit): used.amount for used in self.ledger.used()} == model.used
+        audited = [row.id for row in self.ledger.audit(most=10_000)]
+        assert len(audited) == len(set(audited))
+        assert set(model.answers) <= set(audited)
+
+    def _check_token(self, task: Task) -> None:
+        # One that was deleted and submitted again is another task, made at another time or claimed by nobody yet.
+        key = (task.id, task.created_at)
+        assert task.claim_count >= self._tokens.get(key, 0) or task.claim_count == 0
+        self._tokens[key] = task.claim_count
+
+    def _job_meant(self, job_id: str) -> tuple[object, ...]:
+        job = self.model.jobs[job_id]
+        chunks = [row.status for row in self.model.members(job_id) if row.new.role is Role.CHUNK]
+        counts = tuple(chunks.count(status) for status in Status)
+        merge_id = self.model.merge_id(job_id)
+        return (job.status, job.generation, job.asked_to_end, job.finished_at, merge_id, len(chunks), counts)
+
+
+def _told(task: Task) -> tuple[object, ...]:
+    running = task.status is Status.RUNNING
+    return (
+        (task.status, task.generation, task.claim_count, task.attempt_count),
+        (task.retry_count, task.reschedule_count, task.lost_count),
+        (task.finished_at, task.result_blob, task.available_at),
+        (task.session_id, task.exchange_n, task.attempt_deadline_at, task.cancel_requested_at is not None)
+        if running
+        else None,
+    )
+
+
+def _meant(row: Row) -> tuple[object, ...]:
+    running = row.status is Status.RUNNING
+    return (
+        (row.status, row.generation, row.token, len(row.past)),
+        (row.retries, row.reschedules, row.lost),
+        (row.finished_at, row.result_blob, row.available_at),
+        (row.holder, row.n, row.overdue_at, row.asked_to_end) if running else None,
+    )
+
+
+def _job_told(job: Job) -> tuple[object, ...]:
+    counts = (job.pending_count, job.running_count, job.completed_count, job.failed_count, job.canceled_count)
+    asked = job.cancel_requested_at is not None
+    return (job.status, job.generation, asked, job.finished_at, job.merge_id, job.chunk_count, counts)

@@ -1,0 +1,78 @@
+"""The hot statements of the SQLite ledger seek; none of them scans or sorts what waits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from forebay.stores.sqlite import schema
+from forebay.stores.sqlite.connection import connect
+from forebay.stores.sqlite.queries import sql
+
+OWN = "SCAN found"  # the short list of lanes that the statement itself makes
+PLANS: dict[str, list[str]] = {
+    "ready": ["SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=?)"],
+    "due": ["SEARCH tasks USING INDEX tasks_later (kind=? AND available_at<?)"],
+    "next_due": ["SEARCH tasks USING INDEX tasks_later (kind=?)"],
+    "mine": [
+        "SEARCH tasks USING INDEX tasks_running (session_id=?)",
+        "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    "cancel_requested": ["SEARCH tasks USING INDEX tasks_running (session_id=?)"],
+    "held": ["SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"],
+    "claim": [
+        "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    "end": ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"],
+    "promote": ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"],
+    "heads": ["SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=? AND priority=? AND tag>?)"],
+    "tails": ["SEARCH tasks USING INDEX tasks_flow (kind=? AND lane=? AND priority=? AND flow=? AND tag>?)"],
+    "lanes": [
+        "SEARCH tasks USING COVERING INDEX tasks_ready (kind=?)",
+        "SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane>?)",
+    ],
+    "lost": ["SCAN t USING INDEX tasks_running", "SEARCH s USING PRIMARY KEY (id=?) LEFT-JOIN"],
+    "holes": ["SEARCH tasks USING INDEX tasks_job (job_id=?)"],
+    "jobs": ["SEARCH j USING INDEX sqlite_autoindex_jobs_1 (id=?)"],
+    "known_tasks": ["SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"],
+    "settled_before": [
+        "SEARCH t USING COVERING INDEX sqlite_autoindex_tasks_1 (id=?)",
+        "SEARCH h USING PRIMARY KEY (task_seq=? AND token=?)",
+    ],
+}
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[apsw.Connection]:
+    path = tmp_path / "ledger.db"
+    connection = connect(path)
+    schema.migrate(connection, path)
+    yield connection
+    connection.close()
+
+
+def steps(db: apsw.Connection, statement: str) -> list[str]:
+    """What SQLite reads or sorts, without the rows that come in as JSON and the frames around it."""
+    plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", defaultdict(lambda: None))]
+    return [
+        step for step in plan if step.startswith(("SEARCH", "SCAN", "USE")) and "VIRTUAL" not in step and step != OWN
+    ]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_hot_statement_seeks(db: apsw.Connection, name: str) -> None:
+    assert steps(db, sql(name)) == PLANS[name]
+
+
+def test_a_statement_without_its_index_is_seen_to_scan_and_sort(db: apsw.Connection) -> None:
+    db.execute("DROP INDEX tasks_ready; DROP INDEX tasks_flow")
+    assert steps(db, sql("ready")) == ["SCAN tasks", "USE TEMP B-TREE FOR ORDER BY"]
+
+
+def test_statements_are_not_planned_anew_for_each_argument(db: apsw.Connection) -> None:
+    assert db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
