@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.errors import NotFound, NotRetryable, RetryLimitExceeded
-from forebay.model.exchange import Acted
+from forebay.model.exchange import Acted, Action, Audit
 from forebay.model.job import Event, Job
 from forebay.model.payload import clean_text
 from forebay.model.task import Role, Status, Task
@@ -166,3 +166,17 @@ def _chosen(unit: Unit, target: str) -> list[Task]:
 
 def _name(task: Task) -> str:
     return f"{task.role} {task.id}" if task.chunk_index is None else f"chunk {task.chunk_index}"
+
+
+def audited(action: Action, verb: str, targets: Sequence[str], now: float) -> Audit:
+    """The line that an action leaves; a bulk names its first targets and how many there were."""
+    return Audit(
+        id=action.id,
+        at=now,
+        who=action.who,
+        tenant=action.tenant,
+        verb=verb,
+        targets=tuple(targets[:100]),
+        target_count=len(targets),
+        note=action.note,
+    )

@@ -5,27 +5,24 @@ Memory and objects build on it. A step given to `_change` may run more than once
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from forebay import ids
 from forebay.clock import Clock
-from forebay.errors import BadInput, NotFound
+from forebay.errors import NotFound
 from forebay.model.exchange import (
     Acted,
     Action,
     Audit,
     Hold,
     Release,
-    Remembered,
     Renewal,
     Reply,
     Session,
@@ -35,54 +32,33 @@ from forebay.model.exchange import (
     Usage,
     Want,
 )
-from forebay.model.job import Event, Job, NewJob
-from forebay.model.query import Page, Query
-from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.model.job import NewJob
+from forebay.model.task import NewTask, Status, Task
 from forebay.rules import actions, settlement
 from forebay.rules import unit as units
+from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_RESCUED
+from forebay.stores.unit_reads import UnitReads, verb
 
 T = TypeVar("T")
-P = ParamSpec("P")
 _ACTIONS_KEPT = 20
-_CURSOR = re.compile("[0-9]{1,18}")
 
 
-def _verb(method: Callable[Concatenate[UnitLedger, P], T]) -> Callable[Concatenate[UnitLedger, P], T]:
-    @wraps(method)
-    def guarded(self: UnitLedger, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._guard:
-            return method(self, *args, **kwargs)
-
-    return guarded
-
-
-class UnitLedger(ABC):
+class UnitLedger(UnitReads):
     """The ledger's verbs; a store adds how a unit is read, changed and found."""
 
     def __init__(self, clock: Clock, guard: AbstractContextManager[object] | None = None) -> None:
+        super().__init__(guard)
         self._clock = clock
-        self._guard = guard or nullcontext()
 
     @abstractmethod
     def _create(self, unit: Unit) -> bool:
         """Store a new unit unless its id is taken."""
 
     @abstractmethod
-    def _read(self, unit_id: str) -> Unit | None: ...
-
-    @abstractmethod
     def _change(self, unit_id: str, step: Callable[[Unit], T]) -> T | None:
         """Apply a step atomically; None when there is no such unit. A unit marked as deleted leaves its usage only."""
-
-    @abstractmethod
-    def _units(self) -> Iterable[Unit]:
-        """All units, oldest first."""
-
-    @abstractmethod
-    def _unit_of(self, task_id: str) -> str | None:
-        """The unit that a task belongs to."""
 
     @abstractmethod
     def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
@@ -120,10 +96,7 @@ class UnitLedger(ABC):
     @abstractmethod
     def forget(self, tenant: str, document: str, action: Action) -> int: ...
 
-    @abstractmethod
-    def _remembered(self) -> Iterable[Remembered]: ...
-
-    @_verb
+    @verb
     def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         now = self._clock.now()
         answers = [self._submit(new, now) for new in batch]
@@ -138,7 +111,7 @@ class UnitLedger(ABC):
         there = (stored.job or stored.tasks[new.id]) if stored else new
         return Submitted(new.id, "existing" if there.payload_hash == new.payload_hash else "conflict")
 
-    @_verb
+    @verb
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
         now = self._clock.now()
         session = self._session(session_id, lambda old: _renewed(old, now))
@@ -149,7 +122,7 @@ class UnitLedger(ABC):
         asked = [task.id for task in self.mine(session_id) if task.cancel_requested_at is not None]
         return Renewal(alive=True, cancel_requested=tuple(asked))
 
-    @_verb
+    @verb
     def close_session(self, session_id: str) -> None:
         now = self._clock.now()
         session = self._session(session_id, lambda old: replace(old, ended_at=old.ended_at or now))
@@ -159,7 +132,7 @@ class UnitLedger(ABC):
             self._release(Release(task.id, task.claim_count, task.job_id, started=True), session.worker, now)
         self._wake()
 
-    @_verb
+    @verb
     def exchange(
         self,
         session_id: str,
@@ -243,7 +216,7 @@ class UnitLedger(ABC):
         due = [at for want in wants if (at := self._next_due(want.kind, now)) is not None]
         return max(0.0, min(due) - now) if due else None
 
-    @_verb
+    @verb
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
         now = self._clock.now()
         for session in self.sessions():
@@ -275,22 +248,22 @@ class UnitLedger(ABC):
 
         return bool(self._change(held.unit_id, step))
 
-    @_verb
+    @verb
     def mine(self, session_id: str) -> list[Task]:
         return [task for task in self._held() if task.session_id == session_id]
 
-    @_verb
+    @verb
     def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
         return self._act("cancel", ids, action, actions.cancel)
 
-    @_verb
+    @verb
     def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]:
         def step(unit: Unit, target: str, now: float) -> Acted:
             return actions.retry(unit, target, now, force=force)
 
         return self._act("force" if force else "retry", ids, action, step)
 
-    @_verb
+    @verb
     def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
         def step(unit: Unit, target: str, now: float) -> Acted:
             return actions.lose_result(unit, target, result_blob, now)
@@ -320,7 +293,7 @@ class UnitLedger(ABC):
         self._wake()
         return answer
 
-    @_verb
+    @verb
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
         def step(unit: Unit, target: str, now: float) -> Acted:
             answer = actions.delete(unit, target, now)
@@ -333,7 +306,7 @@ class UnitLedger(ABC):
     @abstractmethod
     def _drop_remembered(self, tenant: str, document: str) -> int: ...
 
-    @_verb
+    @verb
     def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
         now = self._clock.now()
 
@@ -346,102 +319,6 @@ class UnitLedger(ABC):
         if gone:
             self._record(audited(action, "prune", gone, now), [])
         return len(gone)
-
-    @_verb
-    def get(self, task_id: str) -> Task | None:
-        unit_id = self._unit_of(ids.check_id(task_id))
-        unit = self._read(unit_id) if unit_id else None
-        return unit.tasks.get(task_id) if unit else None
-
-    @_verb
-    def get_job(self, job_id: str) -> Job | None:
-        unit = self._read(ids.check_id(job_id))
-        return unit.job if unit else None
-
-    @_verb
-    def find(self, prefix: str) -> list[str]:
-        ids.check_prefix(prefix)
-        known = (name for unit in self._units() for name in ({unit.id} | unit.tasks.keys()))
-        return sorted(name for name in known if name.startswith(prefix))[:2]
-
-    @_verb
-    def list_tasks(self, query: Query) -> Page[Task]:
-        found = [
-            task._replace(payload_json=None, result_json=None)
-            for unit in self._units()
-            for task in unit.tasks.values()
-            if _matches(task, query)
-        ]
-        return _page(found if query.job_id else found[::-1], query)
-
-    @_verb
-    def list_jobs(self, query: Query) -> Page[Job]:
-        found = [
-            job
-            for unit in self._units()
-            if (job := unit.job)
-            and query.status in {None, job.status}
-            and query.kind in {None, job.pipeline}
-            and query.tenant in {None, job.tenant}
-            and (query.tag is None or query.tag in job.tags)
-        ]
-        return _page(found[::-1], query)
-
-    @_verb
-    def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
-        return Counter(
-            (task.kind, task.status)
-            for unit in self._units()
-            for task in unit.tasks.values()
-            if tenant in {None, task.tenant}
-        )
-
-    @_verb
-    def history(self, task_id: str) -> list[Attempt]:
-        unit_id = self._unit_of(ids.check_id(task_id))
-        unit = self._read(unit_id) if unit_id else None
-        return [past for past in unit.attempts if past.task_id == task_id] if unit else []
-
-    @_verb
-    def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
-        unit = self._read(ids.check_id(job_id))
-        return [event for event in unit.events if event.number > after][:most] if unit else []
-
-    @_verb
-    def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]:
-        wanted = set(keys)
-        return [kept for kept in self._remembered() if kept.tenant == tenant and kept.key in wanted]
-
-    @_verb
-    def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
-        used = {kept.result_blob for kept in self._remembered() if kept.tenant == tenant}
-        for unit in self._units():
-            used.update(blob for task in unit.tasks.values() if task.tenant == tenant for blob in _blobs(task))
-            if unit.job and unit.job.tenant == tenant:
-                used.add(unit.job.document)
-        return {sha256 for sha256 in sha256s if sha256 in used}
-
-    def check(self) -> list[str]:
-        return []
-
-    def backup(self, target: Path) -> None:
-        raise BadInput(
-            f"This ledger cannot be copied to {target}.", remedy="Use the means of the store that keeps its data."
-        )
-
-
-def audited(action: Action, verb: str, targets: Sequence[str], now: float) -> Audit:
-    """The line that an action leaves; a bulk names its first targets and how many there were."""
-    return Audit(
-        id=action.id,
-        at=now,
-        who=action.who,
-        tenant=action.tenant,
-        verb=verb,
-        targets=tuple(targets[:100]),
-        target_count=len(targets),
-        note=action.note,
-    )
 
 
 def summed(rows: Iterable[Usage]) -> list[Usage]:
@@ -469,32 +346,9 @@ def _extend(unit: Unit, hold: Hold, now: float) -> None:
         unit.put(task._replace(attempt_deadline_at=now + hold.hold_s))
 
 
-def _matches(task: Task, query: Query) -> bool:
-    return (
-        query.status in {None, task.status}
-        and query.kind in {None, task.kind}
-        and query.tenant in {None, task.tenant}
-        and query.job_id in {None, task.job_id}
-        and query.role in {None, task.role}
-        and (query.tag is None or query.tag in task.tags)
-    )
-
-
-def _page(found: list[T], query: Query) -> Page[T]:
-    if query.after is not None and not _CURSOR.fullmatch(query.after):
-        raise BadInput(f"{ids.shown(query.after)} is not a cursor.", remedy="Pass on the one that a page came with.")
-    start = int(query.after or 0)
-    end = start + query.size
-    return Page(tuple(found[start:end]), str(end) if end < len(found) else None)
-
-
 def _is_old(unit: Unit, older_than_s: Mapping[Status, float], now: float) -> bool:
     head = unit.job or unit.tasks[unit.id]
     keep_s = older_than_s.get(head.status)
     if keep_s is None or head.finished_at is None or head.finished_at >= now - keep_s:
         return False
     return all(task.status is not Status.RUNNING for task in unit.tasks.values())
-
-
-def _blobs(task: Task) -> Iterator[str]:
-    yield from (blob for blob in (task.payload_blob, task.result_blob) if blob)

@@ -97,17 +97,14 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(_room)
     @rule(
         count=st.integers(1, 3),
-        key=st.sampled_from([None, None, "a", "b"]),
+        idempotency_key=st.sampled_from([None, None, "a", "b"]),
         priority=st.sampled_from([0, 0, 5]),
         delay_s=DELAYS,
         limit=st.sampled_from([None, "adobe"]),
         max_retries=st.integers(0, 2),
     )
-    def submits_tasks(
-        self, count: int, key: str | None, priority: int, delay_s: float, limit: str | None, max_retries: int
-    ) -> None:
-        options = {"priority": priority, "delay_s": delay_s, "limit": limit, "max_retries": max_retries}
-        batch = [lone(priority, idempotency_key=key, max_reschedules=2, **options) for _ in range(count)]
+    def submits_tasks(self, count: int, **options: object) -> None:
+        batch = [lone(options["priority"], kind="work", max_reschedules=2, **options) for _ in range(count)]
         self._call(partial(self.pair.submit, batch))
 
     @precondition(_room)
@@ -267,7 +264,8 @@ class LedgerMachine(RuleBasedStateMachine):
         heads: dict[str, Status] = {key: job.status for key, job in model.jobs.items()}
         heads |= {key: row.status for key, row in model.tasks.items()}
         fitting = [key for key, status in heads.items() if status in statuses] or [*heads]
-        return [fitting[pick % len(fitting)] if fitting and pick != 97 else ids.random_id() for pick in picks]
+        chosen = [fitting[pick % len(fitting)] if fitting and pick != 97 else ids.random_id() for pick in picks]
+        return list(dict.fromkeys(chosen))
 
     def _act(self, verb: str, targets: list[str], result_blob: str | None = None) -> None:
         self._call(partial(self.pair.act, verb, targets, Action(who="ann"), result_blob))
@@ -284,7 +282,8 @@ class LedgerMachine(RuleBasedStateMachine):
     def loses_a_result(self, pick: int, *, stale: bool) -> None:
         (target,) = self._targets([pick], Status.COMPLETED)
         row = self.pair.model.tasks.get(target)
-        self._act("lose_result", [target], blob(999) if stale else row and row.result_blob)
+        result_blob = row.result_blob if row else None
+        self._act("lose_result", [target], blob(999) if stale else result_blob)
 
     @rule(picks=st.lists(ANY, min_size=1, max_size=2))
     def deletes(self, picks: list[int]) -> None:

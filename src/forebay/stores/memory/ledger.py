@@ -10,10 +10,11 @@ from typing import TypeVar
 from forebay.clock import Clock, SystemClock
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.task import Status, Task
+from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_PROMOTED
 from forebay.stores.memory.index import Index
-from forebay.stores.units import UnitLedger, audited, summed
+from forebay.stores.units import UnitLedger, summed
 
 T = TypeVar("T")
 
@@ -114,11 +115,11 @@ class MemoryLedger(UnitLedger):
     def open_session(self, session: Session) -> None:
         now = self._clock.now()
         opened = replace(session, opened_at=now, expires_at=now + session.lease_s)
-        with self._guard:
+        with self.guard:
             self._sessions.setdefault(session.id, opened)
 
     def sessions(self) -> list[Session]:
-        with self._guard:
+        with self.guard:
             return [session for session in self._sessions.values() if session.ended_at is None]
 
     def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
@@ -138,13 +139,13 @@ class MemoryLedger(UnitLedger):
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         def stop() -> None:
-            with self._guard:
+            with self.guard:
                 self._listeners = [each for each in self._listeners if each is not own]
 
         def own() -> None:
             wake()
 
-        with self._guard:
+        with self.guard:
             self._listeners.append(own)
         return stop
 
@@ -160,11 +161,11 @@ class MemoryLedger(UnitLedger):
         self._answers[audit.id] = answer
 
     def audit(self, *, most: int = 100) -> list[Audit]:
-        with self._guard:
+        with self.guard:
             return list(self._audit.values())[::-1][:most]
 
     def used(self, *, tenant: str | None = None) -> list[Usage]:
-        with self._guard:
+        with self.guard:
             rows = list(self._left_usage)
             for unit in self._stored.values():
                 rows.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
@@ -172,7 +173,7 @@ class MemoryLedger(UnitLedger):
 
     def remember(self, results: Sequence[Remembered]) -> None:
         now = self._clock.now()
-        with self._guard:
+        with self.guard:
             for result in results:
                 self._reuse.setdefault((result.tenant, result.key), replace(result, created_at=now))
 
@@ -180,7 +181,7 @@ class MemoryLedger(UnitLedger):
         return list(self._reuse.values())
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
-        with self._guard:
+        with self.guard:
             count = self._drop_remembered(tenant, document)
             self._record(audited(action, "forget", [document], self._clock.now()), [])
             return count

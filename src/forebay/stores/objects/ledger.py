@@ -23,10 +23,11 @@ from forebay.errors import StoreBusy
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.task import Status, Task
 from forebay.rules import fairness
+from forebay.rules.actions import audited
 from forebay.rules.fairness import Line, Place
 from forebay.rules.unit import Unit
 from forebay.stores.objects import codec
-from forebay.stores.units import UnitLedger, audited, summed
+from forebay.stores.units import UnitLedger, summed
 
 T = TypeVar("T")
 _TRIES = 200
@@ -228,7 +229,12 @@ class ObjectsLedger(UnitLedger):
 def _place(unit: Unit, tasks: dict[str, Task]) -> None:
     for task in tasks.values():
         stored = unit.tasks.get(task.id)
-        if stored and stored.status is Status.PENDING and stored.tag is None and stored.available_at == task.available_at:
+        if (
+            stored
+            and stored.status is Status.PENDING
+            and stored.tag is None
+            and stored.available_at == task.available_at
+        ):
             unit.put(task)
 
 

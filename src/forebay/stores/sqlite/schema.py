@@ -30,7 +30,8 @@ def migrate(db: apsw.Connection, path: Path) -> None:
         db.pragma("application_id", APPLICATION_ID)
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
 
 

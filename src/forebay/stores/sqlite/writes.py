@@ -12,12 +12,12 @@ from forebay.model.job import NewJob
 from forebay.model.task import NewTask, Status, Task
 from forebay.rules import actions, settlement
 from forebay.rules import unit as units
+from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
 from forebay.stores.sqlite import exchange, rows
 from forebay.stores.sqlite.exchange import Finished
 from forebay.stores.sqlite.rows import Held
 from forebay.stores.sqlite.transaction import Transaction, encode
-from forebay.stores.units import audited
 
 Step = Callable[[Unit, str, float], Acted]
 
