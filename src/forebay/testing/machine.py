@@ -28,6 +28,8 @@ MAX_TASKS = 40
 MAX_SESSIONS = 6
 ENDINGS = ("complete", "complete", "complete", "blob", "follow", "chunks", "fail", "retry", "reschedule", "cancel")
 ANY = st.integers(0, 99)
+PICKS = st.lists(ANY, min_size=1, max_size=2)
+ENDED = [Status.COMPLETED, Status.FAILED, Status.CANCELED]
 DELAYS = st.sampled_from([0.0, 0.0, 5.0, 60.0])
 
 
@@ -49,7 +51,8 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         self.pair = Pair(self.make_ledger(self.clock), self.clock)
-        self.sessions: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+        self.workers: list[str] = []
         self.claims: dict[tuple[str, int], tuple[str, Task]] = {}
         self.calls: list[Callable[[], object]] = []
         self.sound = True
@@ -87,14 +90,11 @@ class LedgerMachine(RuleBasedStateMachine):
         assert {task.id for task in all_tasks(ledger)} >= self.pair.model.tasks.keys()
         assert problems(ledger) == []
 
-    def _room(self) -> bool:
-        return len(self.pair.model.tasks) < MAX_TASKS
-
     @initialize(lease_s=st.sampled_from([15.0, 100_000.0]))
     def begins_with_a_session(self, lease_s: float) -> None:
         self.opens_a_session(lease_s)
 
-    @precondition(_room)
+    @precondition(lambda self: len(self.pair.model.tasks) < MAX_TASKS)
     @rule(
         count=st.integers(1, 3),
         idempotency_key=st.sampled_from([None, None, "a", "b"]),
@@ -107,9 +107,9 @@ class LedgerMachine(RuleBasedStateMachine):
         batch = [lone(options["priority"], kind="work", max_reschedules=2, **options) for _ in range(count)]
         self._call(partial(self.pair.submit, batch))
 
-    @precondition(_room)
+    @precondition(lambda self: len(self.pair.model.tasks) < MAX_TASKS)
     @rule(
-        chunks=st.integers(0, 3),
+        chunks=st.sampled_from([1, 1, 2, 2, 3, 0]),
         key=st.sampled_from([None, None, "a", "b"]),
         merge=st.sampled_from([True, True, False]),
         allow_holes=st.booleans(),
@@ -123,19 +123,20 @@ class LedgerMachine(RuleBasedStateMachine):
             new = split_job(allow_holes=allow_holes, idempotency_key=key)
         self._call(partial(self.pair.submit, [new]))
 
-    def _may_open(self) -> bool:
-        return len(self.sessions) < MAX_SESSIONS
-
-    @precondition(_may_open)
+    @precondition(lambda self: len(self.workers) < MAX_SESSIONS)
     @rule(lease_s=st.sampled_from([15.0, 15.0, 100_000.0]))
     def opens_a_session(self, lease_s: float) -> None:
-        session = Session(id=ids.random_id(), worker=f"worker-{len(self.sessions)}", lease_s=lease_s)
-        self.sessions[session.id] = 0
+        self.workers.append(self._open(lease_s))
+
+    def _open(self, lease_s: float) -> str:
+        session = Session(id=ids.random_id(), worker=f"worker-{len(self.numbers)}", lease_s=lease_s)
+        self.numbers[session.id] = 0
         self._call(partial(self.pair.open_session, session))
+        return session.id
 
     def _session(self, pick: int) -> str:
         """The later a session was opened, the more likely it is still alive: low picks choose from the end."""
-        return list(self.sessions)[-1 - pick % len(self.sessions)]
+        return self.workers[-1 - pick % len(self.workers)]
 
     def _claims_of(self, session_id: str, picks: Sequence[int]) -> list[Task]:
         """Some of what the session claimed, the latest first, whether it still holds them or not."""
@@ -170,21 +171,30 @@ class LedgerMachine(RuleBasedStateMachine):
         wants = [Want(kind, count, lane if kind == "work" else None) for kind, count in zip(KINDS, counts, strict=True)]
         self._exchange(session_id, settles, releases, wants)
 
-    @rule(session=ANY, endings=st.lists(st.sampled_from(ENDINGS), min_size=1, max_size=4))
-    def works(self, session: int, endings: list[str]) -> None:
+    @rule(session=ANY, endings=st.lists(st.sampled_from(ENDINGS), min_size=1, max_size=4), rounds=st.integers(1, 3))
+    def works(self, session: int, endings: list[str], rounds: int) -> None:
         """What an engine mostly does: settle all that is in hand, and take more."""
         session_id = self._session(session)
-        held = [task for task in self._claims_of(session_id, range(99)) if self._is_held(task)]
-        settles = [self._settle(task, endings[at % len(endings)], 0.0) for at, task in enumerate(held)]
-        self._exchange(session_id, settles, [], [Want(kind, 3) for kind in KINDS])
+        for _ in range(rounds):
+            held = [task for task in self._claims_of(session_id, range(99)) if self._is_held(task)]
+            settles = [self._settle(task, endings[at % len(endings)], 0.0) for at, task in enumerate(held)]
+            self._exchange(session_id, settles, [], [Want(kind, 3) for kind in KINDS])
+
+    @rule(times=st.sampled_from([1, 2, 5]), kind=st.sampled_from(KINDS))
+    def workers_crash(self, times: int, kind: str) -> None:
+        """One after the other takes the next task and is never heard of again."""
+        for _ in range(times):
+            self._exchange(self._open(15.0), [], [], [Want(kind, 1)])
+            self.clock.advance(16.0)
+            self._call(partial(self.pair.rescue, 500))
 
     def _is_held(self, task: Task) -> bool:
         row = self.pair.model.tasks.get(task.id)
         return row is not None and row.status is Status.RUNNING and row.token == task.claim_count
 
     def _exchange(self, session_id: str, settles: list[Settle], releases: list[Release], wants: list[Want]) -> None:
-        self.sessions[session_id] += 1
-        n = self.sessions[session_id]
+        self.numbers[session_id] += 1
+        n = self.numbers[session_id]
 
         def step() -> None:
             reply = self.pair.exchange(session_id, n, settles, releases, wants)
@@ -215,20 +225,14 @@ class LedgerMachine(RuleBasedStateMachine):
             outcome = Completed(usage=used)
         return decide(task, outcome, now=self.clock.now(), jitter=0.5)
 
-    def _called(self) -> bool:
-        return bool(self.calls)
-
-    @precondition(_called)
+    @precondition(lambda self: self.calls)
     @rule(pick=ANY)
     def repeats_a_call_whose_reply_was_lost(self, pick: int) -> None:
         """The latest calls are repeated most, but any may come back late."""
         self.sound = False
         self.calls[-1 - pick % len(self.calls)]()
 
-    def _any_claimed(self) -> bool:
-        return bool(self.claims)
-
-    @precondition(_any_claimed)
+    @precondition(lambda self: self.claims)
     @rule(pick=ANY, ending=st.sampled_from(ENDINGS))
     def settles_late(self, pick: int, ending: str) -> None:
         """By whoever claimed it, be the session long gone."""
@@ -242,21 +246,19 @@ class LedgerMachine(RuleBasedStateMachine):
         held = [Hold(task.id, task.claim_count, hold_s, task.job_id) for task in self._claims_of(session_id, holds)]
         self._call(partial(self.pair.renew, session_id, held))
 
-    @rule(session=ANY)
-    def closes_a_session(self, session: int) -> None:
-        self._call(partial(self.pair.close_session, self._session(session)))
-
-    @rule(most=st.sampled_from([500, 500, 1]))
-    def rescues(self, most: int) -> None:
-        self._call(partial(self.pair.rescue, most))
-
-    @rule(seconds=st.sampled_from([0.25, 4.0, 16.0, 16.0, 95.0, 1500.0]))
-    def time_passes(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from([0.25, 4.0, 16.0, 95.0, 1500.0]), most=st.sampled_from([None, 500, 500, 1]))
+    def time_passes(self, seconds: float, most: int | None) -> None:
         self.clock.advance(seconds)
+        if most is not None:
+            self._call(partial(self.pair.rescue, most))
 
-    @rule()
-    def is_opened_again(self) -> None:
-        self.pair.ledger = self.reopen(self.pair.ledger, self.clock)
+    @rule(session=ANY, restart=st.booleans())
+    def a_process_ends(self, session: int, *, restart: bool) -> None:
+        """In good order; or it is the one that has the ledger open, and opens it again."""
+        if restart:
+            self.pair.ledger = self.reopen(self.pair.ledger, self.clock)
+        else:
+            self._call(partial(self.pair.close_session, self._session(session)))
 
     def _targets(self, picks: Sequence[int], *statuses: Status) -> list[str]:
         """Tasks and jobs of these statuses where there are some, and now and then one that is not there."""
@@ -270,28 +272,25 @@ class LedgerMachine(RuleBasedStateMachine):
     def _act(self, verb: str, targets: list[str], result_blob: str | None = None) -> None:
         self._call(partial(self.pair.act, verb, targets, Action(who="ann"), result_blob))
 
-    @rule(picks=st.lists(ANY, min_size=1, max_size=2))
-    def cancels(self, picks: list[int]) -> None:
+    @rule(picks=PICKS)
+    def a_person_cancels(self, picks: list[int]) -> None:
         self._act("cancel", self._targets(picks, Status.PENDING, Status.RUNNING))
 
-    @rule(picks=st.lists(ANY, min_size=1, max_size=2), force=st.booleans())
-    def retries(self, picks: list[int], *, force: bool) -> None:
-        self._act("force" if force else "retry", self._targets(picks, Status.FAILED, Status.CANCELED))
+    @rule(picks=PICKS, verb=st.sampled_from(["retry", "force"]))
+    def a_person_retries(self, picks: list[int], verb: str) -> None:
+        self._act(verb, self._targets(picks, Status.FAILED, Status.CANCELED))
 
     @rule(pick=ANY, stale=st.sampled_from([False, False, True]))
-    def loses_a_result(self, pick: int, *, stale: bool) -> None:
+    def a_result_is_lost(self, pick: int, *, stale: bool) -> None:
         (target,) = self._targets([pick], Status.COMPLETED)
         row = self.pair.model.tasks.get(target)
         result_blob = row.result_blob if row else None
         self._act("lose_result", [target], blob(999) if stale else result_blob)
 
-    @rule(picks=st.lists(ANY, min_size=1, max_size=2))
-    def deletes(self, picks: list[int]) -> None:
-        self._act("delete", self._targets(picks, Status.COMPLETED, Status.FAILED, Status.CANCELED))
-
-    @rule(
-        status=st.sampled_from([Status.COMPLETED, Status.FAILED, Status.CANCELED]), age_s=st.sampled_from([10.0, 200.0])
-    )
-    def prunes(self, status: Status, age_s: float) -> None:
-        # Each with its own action: what was pruned is not answered again, so a repeat is simply one more prune.
-        self._call(lambda: self.pair.prune({status: age_s}, Action(who="ann")))
+    @rule(picks=PICKS, status=st.sampled_from(ENDED), age_s=st.sampled_from([None, 10.0, 200.0]))
+    def old_things_go(self, picks: list[int], status: Status, age_s: float | None) -> None:
+        if age_s is None:
+            self._act("delete", self._targets(picks, status))
+        else:
+            # Each with its own action: what was pruned is not told again, so that a repeat is one more prune.
+            self._call(lambda: self.pair.prune({status: age_s}, Action(who="ann")))

@@ -12,7 +12,7 @@ import apsw
 from forebay.bridge import Call, StoreThread
 from forebay.errors import StoreClosed, StoreUnreachable
 from forebay.stores.sqlite import schema
-from forebay.stores.sqlite.connection import connect, mapped
+from forebay.stores.sqlite.connection import BUSY_TIMEOUT_S, connect, mapped
 from forebay.stores.sqlite.transaction import Transaction
 
 
@@ -79,7 +79,8 @@ class Files:
             )
 
     def close(self) -> None:
-        self.writer.close()
+        # Longer than a step can wait for another process, so that none is cut off.
+        self.writer.close(2 * BUSY_TIMEOUT_S)
         with self.aside_lock, self.read_lock, self.renew_lock:
             self._closed = True
             self._disconnect()

@@ -192,6 +192,9 @@ class SqliteLedger:
         return Reply(now=now, **left)
 
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
+        # Every worker asks every few seconds: that there is nothing to do must not cost a write.
+        if not self._look(reads.needs_rescue, self._clock.now()):
+            return []
         return self._write(partial(writes.rescue, most=most))
 
     def mine(self, session_id: str) -> list[Task]:

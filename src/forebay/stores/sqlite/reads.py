@@ -110,6 +110,11 @@ def sessions(db: apsw.Connection) -> list[Session]:
     return [rows.session(row) for row in db.execute("SELECT * FROM sessions WHERE ended_at IS NULL")]
 
 
+def needs_rescue(db: apsw.Connection, now: float) -> bool:
+    expired = db.execute("SELECT 1 FROM sessions WHERE ended_at IS NULL AND expires_at <= ? LIMIT 1", (now,)).fetchone()
+    return bool(expired or db.execute(sql("lost"), {"now": now, "most": 1}).fetchone())
+
+
 def mine(db: apsw.Connection, session_id: str) -> list[Task]:
     return [rows.task(row, row[-1]) for row in db.execute(sql("mine"), {"session_id": session_id})]
 

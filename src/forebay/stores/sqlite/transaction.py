@@ -50,6 +50,10 @@ class Transaction:
         self.load_jobs([job_id])
         return self._jobs.get(job_id)
 
+    def drop_job(self, job_id: str) -> None:
+        self._jobs.pop(job_id, None)
+        self._changed.pop(job_id, None)
+
     def put_job(self, job: Job) -> None:
         self._jobs[job.id] = job
         self._changed[job.id] = None

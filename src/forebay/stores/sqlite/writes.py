@@ -20,6 +20,7 @@ from forebay.stores.sqlite.rows import Held
 from forebay.stores.sqlite.transaction import Transaction, encode
 
 Step = Callable[[Unit, str, float], Acted]
+_SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in what is rescued late
 
 
 def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
@@ -67,6 +68,7 @@ def close_session(tx: Transaction, session_id: str) -> None:
 
 def rescue(tx: Transaction, most: int) -> list[str]:
     tx.execute("UPDATE sessions SET ended_at = ? WHERE ended_at IS NULL AND expires_at <= ?", tx.now, tx.now)
+    tx.execute("DELETE FROM sessions WHERE ended_at < ?", tx.now - _SESSIONS_KEPT_S)
     lost = tx.query("lost", now=tx.now, most=most)
     if not lost:
         return []
@@ -192,6 +194,8 @@ def delete(tx: Transaction, unit_ids: Sequence[str]) -> None:
         tx.execute(f"DELETE FROM {table} WHERE {column} IN ({own})", encode(seqs))  # noqa: S608 - constant
     tx.execute(f"DELETE FROM events WHERE job_id IN ({own})", named)  # noqa: S608 - constant
     tx.execute(f"DELETE FROM jobs WHERE id IN ({own})", named)  # noqa: S608 - constant
+    for unit_id in unit_ids:
+        tx.drop_job(unit_id)
 
 
 def prune(tx: Transaction, older_than_s: Mapping[Status, float], action: Action, most: int) -> int:
