@@ -1,0 +1,3 @@
+"""Gives every test the real servers."""
+
+pytest_plugins = ["tests.servers.fixtures"]

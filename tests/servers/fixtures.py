@@ -1,0 +1,35 @@
+"""Starts each real server at its first use, once for a whole test run."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.ministack import MiniStackServer, ministack
+from tests.servers.postgres import postgres
+from tests.servers.seaweedfs import seaweedfs
+from tests.servers.server import Server
+from tests.servers.valkey import valkey
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    with postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[Server]:
+    with valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seaweedfs_server() -> Iterator[Server]:
+    with seaweedfs() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ministack_server() -> Iterator[MiniStackServer]:
+    with ministack() as server:
+        yield server

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from forebay.errors import BadInput
+from forebay.model.query import MAX_PAGE, Query
+from tests.unit.builders import JOB_ID, assert_helpful
+
+
+def test_a_query_asks_for_everything_in_pages_of_fifty() -> None:
+    query = Query()
+    assert (query.size, query.status, query.kind, query.tenant, query.after) == (50, None, None, None, None)
+
+
+def test_a_query_keeps_what_it_is_given() -> None:
+    query = Query(kind="work", tenant="acme", job_id=JOB_ID, size=MAX_PAGE)
+    assert (query.kind, query.tenant, query.job_id, query.size) == ("work", "acme", JOB_ID, 500)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size": 0},
+        {"size": MAX_PAGE + 1},
+        {"size": True},
+        {"size": "50"},
+        {"kind": "a'; --"},
+        {"tenant": "../acme"},
+        {"job_id": "x" * 10_240},
+        {"job_id": "a" * 25 + "\0"},
+    ],
+    ids=str,
+)
+def test_a_query_that_asks_for_nothing_sensible_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(BadInput) as caught:
+        Query(**change)  # type: ignore[arg-type]  # the point of this test
+    assert_helpful(caught.value)
