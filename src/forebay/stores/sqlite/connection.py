@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -22,6 +23,7 @@ from forebay.errors import (
 from forebay.stores.sqlite import schema
 
 BUSY_TIMEOUT_S = 5.0
+_BUSY_PAUSE_S = 0.005
 _LEAST_VERSION = (3, 51, 3)
 
 
@@ -32,19 +34,20 @@ def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | No
         raise BadInput(f"{path} is a folder.", remedy="Name a file in it, such as forebay.db.")
     with mapped(path):
         _make_folder(path.parent)
+        _make_file(path)
         db = apsw.Connection(str(path), vfs=vfs)
         db.set_busy_timeout(round(busy_timeout_s * 1000))
         # Else SQLite plans a statement anew for every call, to look at its arguments: four times the cost.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         try:
-            _prepare(db, path)
+            _prepare(db, path, busy_timeout_s)
         except BaseException:
             db.close()
             raise
     return db
 
 
-def _prepare(db: apsw.Connection, path: Path) -> None:
+def _prepare(db: apsw.Connection, path: Path, busy_timeout_s: float) -> None:
     if db.readonly("main"):
         raise StoreReadOnly(
             f"{path} cannot be written.", remedy="Give this user write access to the file and to its folder."
@@ -52,11 +55,30 @@ def _prepare(db: apsw.Connection, path: Path) -> None:
     if db.pragma("journal_mode") != "wal":
         # Refuses the file of another program before anything in it is changed.
         schema.version(db, path)
-        db.execute("PRAGMA journal_mode = WAL")
+        _keep_log(db, until=time.monotonic() + busy_timeout_s)
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA temp_store = MEMORY")
-    db.execute("PRAGMA cache_size = -65536")
+    db.execute("PRAGMA cache_size = -16384")
     db.execute("PRAGMA journal_size_limit = 67108864")
+
+
+def _keep_log(db: apsw.Connection, *, until: float) -> None:
+    """Turn on the write-ahead log; SQLite itself does not wait for another process that is about the same."""
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_BUSY_PAUSE_S)
+        else:
+            return
+
+
+def _make_file(path: Path) -> None:
+    """Payloads are nobody else's business; SQLite gives its other files the same mode."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _make_folder(folder: Path) -> None:

@@ -279,11 +279,11 @@ class SqliteLedger:
         self._aside(partial(backup.write, target=target))
 
     def close(self) -> None:
-        with self._lock:
-            files = self._let_go()
         self._wake.close()
-        for one in files:
-            one.close()
+        # Under the lock to the end, so that no fork comes between.
+        with self._lock:
+            for files in self._let_go():
+                files.close()
 
     def _let_go(self) -> list[Files]:
         files = [*self._replaced, *([self._files] if self._files else [])]

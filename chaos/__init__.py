@@ -1,0 +1,1 @@
+"""Runs that kill, stop and starve Forebay's processes, and judges that share no code with it."""

@@ -1,0 +1,82 @@
+"""The chaos runs: `ledger` kills processes on one SQLite file, `power` cuts the power at every step of a path."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from chaos import checker, sabotage
+from chaos.hammer import Hammer, Plan
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def least(seconds: float) -> dict[str, int]:
+    """What a run must have seen to prove anything; kills and stops grow with its length."""
+    return {
+        "kills": int(seconds * 2),
+        "stops": max(1, int(seconds / 6)),
+        "merges": 1,
+        "settles fenced": 1,
+        "attempts rescued": 1,
+        "answers thrown away": 1,
+        "of these found stored": 1,
+        "group commits": 1,
+    }
+
+
+def ledger(options: argparse.Namespace) -> int:
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="forebay-chaos-"))
+    if (folder / "run").exists():
+        sys.exit(f"{folder / 'run'} is there already: name another --folder, or remove it.")
+    seconds = options.minutes * 60
+    plan = Plan(
+        folder=folder / "run",
+        seconds=seconds,
+        seed=options.seed,
+        processes=options.processes,
+        sabotage=options.sabotage,
+    )
+    Hammer(plan).run()
+    verdict = checker.judge(plan.file, plan.logs, least=least(seconds))
+    broken = f" --sabotage {plan.sabotage}" if plan.sabotage else ""
+    again = f"./dev chaos ledger --minutes {options.minutes:g} --processes {plan.processes} --seed {plan.seed}{broken}"
+    print(verdict.text(again))
+    if options.folder is None and verdict.exit_code == checker.OK:
+        shutil.rmtree(folder)
+    else:
+        print(f"kept: {plan.folder}")
+    return verdict.exit_code
+
+
+def power(_: argparse.Namespace) -> int:
+    tests = ["tests/faults/test_power_loss.py", "tests/faults/test_io_errors.py"]
+    command = [sys.executable, "-m", "pytest", "-v", "--durations=0", *tests]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "FOREBAY_FUZZ": "1"}, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__)
+    verbs = parser.add_subparsers(required=True)
+    one = verbs.add_parser("ledger", help="several processes on one SQLite file, killed and stopped at random")
+    one.add_argument("--minutes", type=float, default=1.0)
+    one.add_argument("--seed", default=secrets.token_hex(4))
+    one.add_argument("--processes", type=int, default=2)
+    one.add_argument("--folder", type=Path, help="keep file and journals here")
+    one.add_argument("--sabotage", choices=sorted(sabotage.KINDS), default="", help="break a promise: must be caught")
+    one.set_defaults(run=ledger)
+    two = verbs.add_parser("power", help="a power cut, a kill and a failing disk at every step of one task's path")
+    two.set_defaults(run=power)
+    options = parser.parse_args()
+    code: int = options.run(options)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Faults of processes, disks and files, and what the SQLite ledger makes of them."""

@@ -1,0 +1,37 @@
+"""The short form of `./dev chaos ledger`: two processes on one file are killed and stopped, then all is judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos import checker
+
+ROOT = Path(__file__).parents[2]
+
+
+def hammered(folder: Path, seed: int) -> subprocess.CompletedProcess[str]:
+    # A process of its own: the hammer forks, which a process with threads must not.
+    command = [sys.executable, "-m", "chaos", "ledger", "--minutes", "0.17", "--seed", str(seed)]
+    return subprocess.run(
+        [*command, "--folder", str(folder / str(seed))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(300)
+def test_nothing_is_lost_or_doubled_when_either_process_is_killed_again_and_again(tmp_path: Path) -> None:
+    run = hammered(tmp_path, 11)
+    if run.returncode == checker.VOID:
+        # By bad luck too little happened to prove anything: the dice are thrown once more.
+        run = hammered(tmp_path, 12)
+    assert run.returncode == checker.OK, run.stdout + run.stderr
+    figures = dict(line.strip().rsplit(maxsplit=1) for line in run.stdout.splitlines() if line.startswith("  "))
+    assert int(figures["kills"]) >= 20
