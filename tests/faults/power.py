@@ -48,6 +48,10 @@ class Disk:
     fault: Callable[[int, Step], Exception | None] = lambda _number, _step: None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def knows(self, file: str) -> bool:
+        with self.lock:
+            return any(step.file == file for step in self.steps)
+
     def take(self, step: Step) -> None:
         with self.lock:
             number = len(self.steps) + 1
@@ -90,7 +94,8 @@ class _PowerFile(apsw.VFSFile):
         assert path is not None, "a temporary file: temp_store should be memory"
         self._disk = disk
         self._file = Path(path).name
-        if not Path(path).exists():
+        # The ledger makes its own file, empty and for its owner alone, before SQLite opens it.
+        if not Path(path).exists() or (not disk.knows(self._file) and not Path(path).stat().st_size):
             disk.take(Step("create", self._file, flag=bool(flags[0] & _DIRSYNC)))
         super().__init__("", name, flags)
 
