@@ -1,0 +1,1 @@
+"""Every store against the suite of its contract."""

@@ -10,4 +10,4 @@
 import pytest
 
 # Before anything imports them: a failed assert then shows the values it compared.
-pytest.register_assert_rewrite("forebay.testing.conformance", "forebay.testing.machine")
+pytest.register_assert_rewrite("forebay.testing.conformance", "forebay.testing.ground", "forebay.testing.pair")

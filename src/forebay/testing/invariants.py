@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from forebay.model.job import Event, Job
 from forebay.model.query import MAX_PAGE, Page, Query
@@ -23,21 +24,49 @@ _ENDS_AS = {
 }
 
 
-def problems(ledger: Ledger) -> list[str]:
-    """One line for each promise that does not hold; none in a sound ledger."""
+class Contents(NamedTuple):
+    """All that a ledger answers, read once."""
+
+    tasks: list[Task]
+    jobs: list[Job]
+    history: dict[str, list[Attempt]]
+    events: dict[str, list[Event]]
+    counts: dict[tuple[str, Status], int]
+    held: dict[str, int]
+    complaints: list[str]
+
+
+def read(ledger: Ledger) -> Contents:
     tasks = all_tasks(ledger)
     jobs = all_jobs(ledger)
-    found = [*ledger.check(), *_counts(ledger, tasks)]
-    for task in tasks:
-        found += [f"task {task.id}: {text}" for text in _task(task, ledger.history(task.id))]
-    members: dict[str, list[Task]] = {job.id: [] for job in jobs}
-    for task in tasks:
+    holders = {task.session_id for task in tasks if task.status is Status.RUNNING and task.session_id}
+    return Contents(
+        tasks=tasks,
+        jobs=jobs,
+        history={task.id: ledger.history(task.id) for task in tasks},
+        events={job.id: all_events(ledger, job.id) for job in jobs},
+        counts={key: n for key, n in ledger.count().items() if n},
+        held={session_id: len(ledger.mine(session_id)) for session_id in holders},
+        complaints=ledger.check(),
+    )
+
+
+def problems(ledger: Ledger) -> list[str]:
+    """One line for each promise that does not hold; none in a sound ledger."""
+    return judged(read(ledger))
+
+
+def judged(contents: Contents) -> list[str]:
+    found = [*contents.complaints, *_counts(contents)]
+    members: dict[str, list[Task]] = {job.id: [] for job in contents.jobs}
+    orphans: list[Task] = []
+    for task in contents.tasks:
+        found += [f"task {task.id}: {text}" for text in _task(task, contents.history[task.id])]
         if task.job_id is not None:
-            members.setdefault(task.job_id, []).append(task)
-    for job in jobs:
-        found += [f"job {job.id}: {text}" for text in _job(job, members[job.id], all_events(ledger, job.id))]
-    found += [f"job {job_id} is gone, its tasks are not" for job_id in members.keys() - {job.id for job in jobs}]
-    return found
+            members.get(task.job_id, orphans).append(task)
+    for job in contents.jobs:
+        found += [f"job {job.id}: {text}" for text in _job(job, members[job.id], contents.events[job.id])]
+    return found + [f"task {task.id}: its job is gone" for task in orphans]
 
 
 def all_tasks(ledger: Ledger, job_id: str | None = None) -> list[Task]:
@@ -66,17 +95,15 @@ def all_events(ledger: Ledger, job_id: str) -> list[Event]:
     return events
 
 
-def _counts(ledger: Ledger, tasks: list[Task]) -> Iterator[str]:
-    rows = Counter((task.kind, task.status) for task in tasks)
-    told = {key: n for key, n in ledger.count().items() if n}
-    if told != rows:
-        yield f"count() says {told}, the rows are {dict(rows)}"
-    if len({task.id for task in tasks}) != len(tasks):
+def _counts(contents: Contents) -> Iterator[str]:
+    rows = Counter((task.kind, task.status) for task in contents.tasks)
+    if contents.counts != rows:
+        yield f"count() says {contents.counts}, the rows are {dict(rows)}"
+    if len({task.id for task in contents.tasks}) != len(contents.tasks):
         yield "a task is listed twice"
-    held = Counter(task.session_id for task in tasks if task.status is Status.RUNNING)
-    for session_id, n in held.items():
-        if session_id is None or len(ledger.mine(session_id)) != n:
-            yield f"session {session_id} holds {n} tasks, mine() tells otherwise"
+    held = Counter(task.session_id for task in contents.tasks if task.status is Status.RUNNING)
+    if contents.held != held:
+        yield f"mine() tells of {contents.held}, the rows of {dict(held)}"
 
 
 def _task(task: Task, history: list[Attempt]) -> Iterator[str]:

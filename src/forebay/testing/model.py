@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from forebay.clock import Clock
 from forebay.model.exchange import Hold, Release, Session, Settle, Want
@@ -16,6 +17,15 @@ from forebay.model.job import NewJob, member, member_id
 from forebay.model.task import NewTask, Role, Status, Task
 
 POISON = 5
+
+
+class Past(NamedTuple):
+    """An attempt that ended; `own` if by a settle of its holder, so that a repeat of that is answered alike."""
+
+    token: int
+    outcome: str
+    status: Status
+    own: bool
 
 
 @dataclass
@@ -37,11 +47,17 @@ class Row:
     asked_to_end: bool = False
     finished_at: float | None = None
     result_blob: str | None = None
-    past: list[tuple[int, str, Status, bool]] = field(default_factory=list)
+    past: list[Past] = field(default_factory=list)
 
     @property
     def open(self) -> bool:
         return not self.status.terminal
+
+    def holds(self, token: int) -> bool:
+        return self.status is Status.RUNNING and self.token == token
+
+    def settled(self, token: int) -> bool:
+        return any(past.token == token and past.own for past in self.past)
 
 
 @dataclass
@@ -128,14 +144,13 @@ class Model:
 
     def _held(self, task_id: str, token: int) -> Row | None:
         row = self.tasks.get(task_id)
-        return row if row and row.status is Status.RUNNING and row.token == token else None
+        return row if row and row.holds(token) else None
 
     def settle(self, settle: Settle) -> bool:
         """Whether it is fenced; a repeat of one that counted is not, and changes nothing."""
         row = self._held(settle.task_id, settle.token)
         if row is None:
-            past = self.tasks[settle.task_id].past if settle.task_id in self.tasks else []
-            return not any(token == settle.token and own for token, _, _, own in past)
+            return settle.task_id not in self.tasks or not self.tasks[settle.task_id].settled(settle.token)
         for used in settle.usage:
             self.used[used.meter, used.unit] += round(used.amount)
         goes_on = settle.status is Status.PENDING or any(task.role is Role.CHUNK for task in settle.follow_ups)
@@ -176,7 +191,7 @@ class Model:
 
     def _end(self, row: Row, status: Status, outcome: str, *, own: bool = False, counted: bool = True) -> None:
         if counted:
-            row.past.append((row.token, outcome, status, own))
+            row.past.append(Past(row.token, outcome, status, own))
         self.become(row, status)
 
     def become(self, row: Row, status: Status) -> None:

@@ -3,11 +3,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from forebay.model.exchange import Acted
+from forebay.model.exchange import Acted, Action
 from forebay.model.job import Job, NewJob
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.task import NewTask, Role, Status, Task
@@ -452,6 +451,14 @@ def test_a_unit_that_waits_or_has_ended_is_deleted() -> None:
         assert unit.deleted
 
 
+def test_an_action_leaves_a_line_that_names_its_first_targets_and_how_many_there_were() -> None:
+    asked = Action(who="ann", tenant="acme", note="as agreed")
+    line = actions.audited(asked, "cancel", [f"target {number}" for number in range(101)], LATER)
+    assert (line.id, line.at, line.who, line.tenant, line.verb) == (asked.id, LATER, "ann", "acme", "cancel")
+    assert (line.targets, line.target_count) == (tuple(f"target {number}" for number in range(100)), 101)
+    assert line.note == "as agreed"
+
+
 OPEN = {PENDING, RUNNING}
 MAY_FOLLOW = {(before, after) for row in MOVES.values() for before, after in row.items()}
 PICK = st.integers(0, 99)
@@ -668,5 +675,4 @@ class AnyUnit(RuleBasedStateMachine):
         assert self.unit.job is None or self.unit.job.status.terminal
 
 
-AnyUnit.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestAnySequenceOfStepsKeepsAUnitSound = AnyUnit.TestCase

@@ -31,7 +31,7 @@ def retry_info(delay: object, kind: object = "type.googleapis.com/google.rpc.Ret
 
 
 @pytest.mark.parametrize(
-    "value, seconds", [("0", 0), ("12", 12), ("12.5", 12.5), ("7.", 7), (".5", 0.5), ("\t 3 ", 3), ("007", 7)]
+    ("value", "seconds"), [("0", 0), ("12", 12), ("12.5", 12.5), ("7.", 7), (".5", 0.5), ("\t 3 ", 3), ("007", 7)]
 )
 def test_seconds_may_be_whole_or_fractional_and_padded(value: str, seconds: float) -> None:
     assert wait(value) == seconds
@@ -167,7 +167,7 @@ def test_a_short_year_is_read_as_the_century_near_now(now: datetime, years: int)
     assert wait(moment.strftime("%A, %d-%b-%y %H:%M:%S GMT"), now=now.timestamp()) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("delay, seconds", [("15s", 15), ("12.5s", 12.5), ("0.001s", 0.001), (" 3s ", 3)])
+@pytest.mark.parametrize(("delay", "seconds"), [("15s", 15), ("12.5s", 12.5), ("0.001s", 0.001), (" 3s ", 3)])
 def test_google_retry_info_is_read_from_the_error_details(delay: str, seconds: float) -> None:
     assert google_retry_info(retry_info(delay)) == seconds
 

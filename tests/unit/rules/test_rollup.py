@@ -345,6 +345,29 @@ def test_a_single_run_of_chunks_is_plural_and_a_single_chunk_is_not() -> None:
     assert failure_text(9, [Hole(3, "bug", None), Hole(5, "bug", None)]) == "2 of 9 chunks failed: chunks 3, 5 (bug)"
 
 
+def lengthened(hole: Hole, more: int) -> Hole:
+    return hole._replace(error_text=f"{hole.error_text}{'x' * more}")
+
+
+@pytest.mark.parametrize(("over", "spoken"), [(0, True), (1, False)])
+def test_the_words_are_left_out_only_when_they_take_more_than_64_kib(over: int, spoken: bool) -> None:  # noqa: FBT001 - a case
+    head = len("300 of 300 chunks failed: ")
+    holes = [Hole(index, "bug", f"{index:03}" + "x" * 190) for index in range(300)]
+    short_by = 64 * 1024 + over - (len(failure_text(300, holes)) - head)
+    longer = [
+        lengthened(hole, short_by * (index + 1) // 300 - short_by * index // 300) for index, hole in enumerate(holes)
+    ]
+    text = failure_text(300, longer)
+    assert named_in(text) == list(range(300))
+    assert ("xxx" in text) == spoken
+    assert not spoken or len(text) - head == 64 * 1024
+
+
+def test_the_words_of_one_failure_are_cut_at_300_characters() -> None:
+    assert failure_text(1, [Hole(0, "bug", "x" * 300)]) == f"1 of 1 chunks failed: chunk 0 (bug: {'x' * 300})"
+    assert failure_text(1, [Hole(0, "bug", "x" * 301)]) == f"1 of 1 chunks failed: chunk 0 (bug: {'x' * 298} …)"
+
+
 def test_the_words_of_a_failure_are_short_and_fit_to_be_stored() -> None:
     text = failure_text(1, [Hole(0, "bug", "a\0" + "b" * 1000)])
     assert "\0" not in text

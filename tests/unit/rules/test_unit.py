@@ -276,6 +276,15 @@ def test_a_failed_job_names_its_holes_and_leaves_the_rest_alone() -> None:
     )
 
 
+def test_a_failed_follow_up_is_no_hole() -> None:
+    unit = made(new_job(2))
+    first, second = unit.tasks
+    run(unit, first, Completed(follow_ups=(follow("told"),)))
+    run(unit, member_id(unit.id, Role.FOLLOW, "told"), BROKEN)
+    run(unit, second, Completed())
+    assert (the_job(unit).status, len(merges_of(unit))) == (RUNNING, 1)
+
+
 def test_a_split_brings_its_chunks_and_tells_somebody() -> None:
     unit = made(split_job(tenant="acme"))
     (split,) = unit.tasks

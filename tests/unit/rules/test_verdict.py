@@ -88,7 +88,7 @@ def test_a_class_that_blames_the_document_is_an_unprocessable_input() -> None:
 
 
 @pytest.mark.parametrize(
-    "error_class, http_status, exit_code",
+    ("error_class", "http_status", "exit_code"),
     [
         (ErrorClass.RATE_LIMITED, 503, 1),
         (ErrorClass.QUOTA_EXHAUSTED, 503, 8),
@@ -129,7 +129,7 @@ def test_an_unknown_name_is_refused_with_the_names_there_are(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "status, expected",
+    ("status", "expected"),
     [
         (200, None),
         (204, None),
@@ -176,7 +176,7 @@ class OurTimeoutError(TimeoutError):
 
 
 @pytest.mark.parametrize(
-    "exc, expected",
+    ("exc", "expected"),
     [
         (TimeoutError(), ErrorClass.TIMEOUT),
         (OurTimeoutError(), ErrorClass.TIMEOUT),

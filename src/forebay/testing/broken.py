@@ -1,0 +1,70 @@
+"""Ledgers with one flaw each, as they are often written: whoever judges ledgers must find them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from forebay.model.exchange import Release, Reply, Session, Settle, Settled, Want
+from forebay.model.task import Status
+from forebay.stores.memory.ledger import MemoryLedger
+
+
+class UnfencedLedger(MemoryLedger):
+    """Settles by id: `UPDATE … WHERE id = ? AND status = 'running'`, whoever runs the task by now."""
+
+    def _settle(self, settle: Settle, worker: str, now: float) -> Settled:
+        task = self._task(settle.task_id)
+        if task is None or task.status is not Status.RUNNING:
+            return super()._settle(settle, worker, now)
+        settled = super()._settle(replace(settle, token=task.claim_count), worker, now)
+        return replace(settled, token=settle.token)
+
+
+class RowCountingLedger(MemoryLedger):
+    """Finds the last chunk by `SELECT count(*) … WHERE status NOT IN (…)` in each settle's own snapshot.
+
+    The settles of one exchange stand for transactions that run at the same time: all of them count before any
+    has committed. So of two last chunks each sees the other still open, and nobody makes the merge.
+    """
+
+    def exchange(
+        self,
+        session_id: str,
+        n: int,
+        *,
+        settles: Sequence[Settle] = (),
+        releases: Sequence[Release] = (),
+        wants: Sequence[Want] = (),
+    ) -> Reply:
+        self._counted = {unit.id: unit.job.open_count for unit in self._units() if unit.job}
+        return super().exchange(session_id, n, settles=settles, releases=releases, wants=wants)
+
+    def _settle(self, settle: Settle, worker: str, now: float) -> Settled:
+        unit = self._stored.get(settle.job_id or settle.task_id)
+        if unit is None or unit.job is None:
+            return super()._settle(settle, worker, now)
+        behind = unit.job.open_count - self._counted[unit.id]
+        unit.job = replace(unit.job, open_count=unit.job.open_count - behind)
+        try:
+            return super()._settle(settle, worker, now)
+        finally:
+            unit.job = replace(unit.job, open_count=unit.job.open_count + behind)
+
+
+class NumberlessLedger(MemoryLedger):
+    """Takes every exchange for a new one: a repeat claims again, and what the lost reply named is forgotten."""
+
+    def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
+        session, _ = super()._enter(session_id, n, now)
+        return session, False
+
+
+class ForgetfulLedger(MemoryLedger):
+    """Answers the repeat of a settle as if it came too late, so that finished work is thrown away."""
+
+    def _settle(self, settle: Settle, worker: str, now: float) -> Settled:
+        task = self._task(settle.task_id)
+        if task is None or task.status is not Status.RUNNING or task.claim_count != settle.token:
+            return Settled(settle.task_id, settle.token, fenced=True)
+        return super()._settle(settle, worker, now)

@@ -1,0 +1,1 @@
+"""Properties that random steps must not break."""

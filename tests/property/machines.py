@@ -1,0 +1,52 @@
+"""Runs the state machine over a ledger for as long as the profile says."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from pathlib import Path
+
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from obstore.store import MemoryStore
+
+from forebay.clock import Clock
+from forebay.stores.base import Ledger
+from forebay.stores.objects.ledger import ObjectsLedger
+from forebay.stores.sqlite.ledger import SqliteLedger
+from forebay.testing.machine import LedgerMachine, ledger_machine
+
+FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
+
+
+def run(machine: type[LedgerMachine], *, examples: int) -> None:
+    """`examples` is for the quick run; a long one has its own number."""
+    # A class, because that is what makes a machine; nothing is passed to it.
+    run_state_machine_as_test(machine, settings=settings() if FUZZ else settings(max_examples=examples))
+
+
+def run_until_failure(machine: type[LedgerMachine], *, examples: int) -> None:
+    """The same way each time, and without making the failing example small: it only has to be found."""
+    unshrunk = settings(settings.get_profile("test"), max_examples=examples, phases=[Phase.generate])
+    run_state_machine_as_test(machine, settings=unshrunk)
+
+
+def sqlite_machine(folder: Path) -> type[LedgerMachine]:
+    paths: dict[int, Path] = {}
+    numbers = count()
+
+    def make_ledger(clock: Clock) -> Ledger:
+        path = folder / f"{next(numbers)}.db"
+        ledger = SqliteLedger(path, clock=clock)
+        paths[id(clock)] = path
+        return ledger
+
+    def reopen(ledger: Ledger, clock: Clock) -> Ledger:
+        ledger.close()
+        return SqliteLedger(paths[id(clock)], clock=clock)
+
+    return ledger_machine(make_ledger, reopen)
+
+
+def objects_machine() -> type[LedgerMachine]:
+    return ledger_machine(lambda clock: ObjectsLedger(MemoryStore(), clock=clock))

@@ -1,0 +1,25 @@
+"""Random steps find no difference between a ledger and its model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.stores.memory.ledger import MemoryLedger
+from forebay.testing.machine import ledger_machine
+from tests.property.machines import FUZZ, objects_machine, run, sqlite_machine
+
+pytestmark = pytest.mark.timeout(0 if FUZZ else 120)
+
+
+def test_the_memory_ledger_does_what_the_model_says() -> None:
+    run(ledger_machine(MemoryLedger), examples=100)
+
+
+def test_the_sqlite_ledger_does_what_the_model_says(tmp_path: Path) -> None:
+    run(sqlite_machine(tmp_path), examples=20)
+
+
+def test_the_objects_ledger_does_what_the_model_says() -> None:
+    run(objects_machine(), examples=6)
