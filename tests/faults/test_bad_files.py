@@ -82,11 +82,12 @@ def test_a_newer_schema_is_refused_and_names_both_numbers(path: Path, ledger: Sq
     ledger.close()
     newest = max(schema.migrations())
     _pragma(path, f"user_version = {newest + 1}")
-    message = refused(ledger, SchemaTooNew)
+    message = refused(SqliteLedger(path), SchemaTooNew)
     assert f"schema {newest + 1}" in message
     assert f"knows {newest}" in message
     _pragma(path, f"user_version = {newest}")
-    assert ledger.get(task_id) is not None
+    with SqliteLedger(path) as again:
+        assert again.get(task_id) is not None
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
@@ -104,11 +105,11 @@ def test_a_cut_file_is_refused(path: Path, ledger: SqliteLedger) -> None:
     ledger.close()
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StoreCorrupt):
-        submitted(ledger)
-    ledger.close()
+    with pytest.raises(StoreCorrupt), SqliteLedger(path) as cut:
+        submitted(cut)
     path.write_bytes(whole)
-    submitted(ledger)
+    with SqliteLedger(path) as restored:
+        submitted(restored)
 
 
 @pytest.fixture

@@ -86,12 +86,9 @@ def record(folder: Path, *pragmas: str, monkeypatch: pytest.MonkeyPatch) -> Reco
     clock = ManualClock()
     with power.vfs(disk) as vfs, monkeypatch.context() as patch:
         patch.setattr(files, "connect", connected)
-        ledger = SqliteLedger(folder / "ledger.db", clock=clock, vfs=vfs)
-        client = Client(ledger, diary, "walk", seed=0, loses=False)
-        walk(client, clock)
-        ledger.close()
-        walk_again(client, clock)
-        ledger.close()
+        for path in (walk, walk_again):
+            with SqliteLedger(folder / "ledger.db", clock=clock, vfs=vfs) as ledger:
+                path(Client(ledger, diary, path.__name__, seed=0, loses=False), clock)
     return Recording(disk.steps, diary)
 
 

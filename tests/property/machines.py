@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import count
 from pathlib import Path
 
 from hypothesis import Phase, settings
@@ -21,7 +20,6 @@ FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
 
 def run(machine: type[LedgerMachine], *, examples: int) -> None:
     """`examples` is for the quick run; a long one has its own number."""
-    # A class, because that is what makes a machine; nothing is passed to it.
     run_state_machine_as_test(machine, settings=settings() if FUZZ else settings(max_examples=examples))
 
 
@@ -32,18 +30,16 @@ def run_until_failure(machine: type[LedgerMachine], *, examples: int) -> None:
 
 
 def sqlite_machine(folder: Path) -> type[LedgerMachine]:
-    paths: dict[int, Path] = {}
-    numbers = count()
+    path = folder / "ledger.db"
 
     def make_ledger(clock: Clock) -> Ledger:
-        path = folder / f"{next(numbers)}.db"
-        ledger = SqliteLedger(path, clock=clock)
-        paths[id(clock)] = path
-        return ledger
+        for old in folder.iterdir():
+            old.unlink()
+        return SqliteLedger(path, clock=clock)
 
     def reopen(ledger: Ledger, clock: Clock) -> Ledger:
         ledger.close()
-        return SqliteLedger(paths[id(clock)], clock=clock)
+        return SqliteLedger(path, clock=clock)
 
     return ledger_machine(make_ledger, reopen)
 

@@ -102,7 +102,7 @@ def blobs(place: Place) -> Blobs:
     return place.blobs
 
 
-def nobody(_: Sequence[BlobRef]) -> set[BlobRef]:
+def nobody(_: str, __: Sequence[str]) -> set[str]:
     return set()
 
 
@@ -227,14 +227,14 @@ class TestBlobs:
         wanted, unwanted = blobs.put("a", b"wanted"), blobs.put("b", b"unwanted")
         cutoff = max(place.written_at(wanted), place.written_at(unwanted))
         young = place.put_later("a", b"young")
-        asked: list[BlobRef] = []
+        asked: list[tuple[str, list[str]]] = []
 
-        def keep(refs: Sequence[BlobRef]) -> list[BlobRef]:
-            asked.extend(refs)
-            return [BlobRef("a", wanted.sha256), young]
+        def keep(tenant: str, sha256s: Sequence[str]) -> list[str]:
+            asked.append((tenant, list(sha256s)))
+            return [sha256 for sha256 in sha256s if sha256 == wanted.sha256]
 
         assert blobs.sweep(keep, now=cutoff + 86_400) == Swept(blob_count=1, byte_count=8)
-        assert sorted(asked) == sorted([wanted, unwanted])
+        assert asked == [("a", [wanted.sha256]), ("b", [unwanted.sha256])]
         assert [blobs.exists(ref) for ref in (wanted, unwanted, young)] == [True, False, True]
 
     def test_a_sweep_goes_by_the_clock_of_the_store(self, place: Place) -> None:
@@ -250,8 +250,8 @@ class TestBlobs:
         ref = place.blobs.put("t", b"bytes")
         cutoff = place.written_at(ref)
 
-        def keep(refs: Sequence[BlobRef]) -> set[BlobRef]:
-            assert list(refs) == [ref]
+        def keep(_: str, sha256s: Sequence[str]) -> set[str]:
+            assert list(sha256s) == [ref.sha256]
             place.put_later("t", b"bytes")
             return set()
 
@@ -261,7 +261,7 @@ class TestBlobs:
     def test_a_sweep_whose_question_fails_deletes_nothing(self, blobs: Blobs) -> None:
         ref = blobs.put("t", b"bytes")
 
-        def keep(_: Sequence[BlobRef]) -> set[BlobRef]:
+        def keep(_: str, __: Sequence[str]) -> set[str]:
             raise StoreUnreachable("The ledger is away.")
 
         with pytest.raises(StoreUnreachable):
@@ -273,9 +273,9 @@ class TestBlobs:
             list(pool.map(lambda n: blobs.put("t", str(n).encode()), range(600)))
         questions: list[int] = []
 
-        def keep(refs: Sequence[BlobRef]) -> Sequence[BlobRef]:
-            questions.append(len(refs))
-            return refs
+        def keep(_: str, sha256s: Sequence[str]) -> Sequence[str]:
+            questions.append(len(sha256s))
+            return sha256s
 
         blobs.sweep(keep, older_than_s=0, now=time.time() + 60)
         assert questions == [500, 100]

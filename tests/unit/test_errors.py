@@ -25,6 +25,7 @@ def test_an_error_survives_the_way_between_processes(kind: type[ForebayError]) -
 def test_an_error_says_what_and_then_what_to_do(kind: type[ForebayError]) -> None:
     assert str(kind("It is full.", remedy="Delete something.")) == "It is full. Delete something."
     assert str(kind("It is full.")) == "It is full."
+    assert kind("It is full.", remedy="Delete something.").args == ("It is full.",)
 
 
 @every_kind

@@ -49,12 +49,12 @@ class Folder:
             os.close(fd)
 
     def size(self, ref: BlobRef) -> int | None:
-        with in_folder(self.address, writing=False), self._tree.existing("blobs", ref.tenant, ref.shard) as shard:
+        with self._existing("blobs", ref.tenant, ref.shard) as shard:
             seen = None if shard is None else _plain_file(shard, ref.sha256)
         return None if seen is None else seen.st_size
 
     def delete(self, ref: BlobRef) -> None:
-        with in_folder(self.address, writing=True), self._tree.existing("blobs", ref.tenant, ref.shard) as shard:
+        with self._existing("blobs", ref.tenant, ref.shard, writing=True) as shard:
             if shard is None:
                 return
             with suppress(FileNotFoundError):
@@ -68,11 +68,14 @@ class Folder:
                 yield from self._scan_shard(name, shard)
 
     def now(self) -> float:
+        with in_folder(self.address, writing=False):
+            # A draft would make the folder that is missing.
+            self._check_there()
         with self.draft() as draft:
             return draft.written_at()
 
     def delete_if_older(self, ref: BlobRef, cutoff: float) -> bool:
-        with in_folder(self.address, writing=True), self._tree.existing("blobs", ref.tenant, ref.shard) as shard:
+        with self._existing("blobs", ref.tenant, ref.shard, writing=True) as shard:
             if shard is None:
                 return False
             try:
@@ -84,7 +87,7 @@ class Folder:
 
     def delete_drafts(self, cutoff: float) -> int:
         names = [name for name in self._names("tmp") if _DRAFT_NAME.fullmatch(name)]
-        with in_folder(self.address, writing=True), self._tree.existing("tmp") as tmp:
+        with self._existing("tmp", writing=True) as tmp:
             return 0 if tmp is None else sum(_unlink_if_older(tmp, name, cutoff) for name in names)
 
     def _open(self, ref: BlobRef) -> int:
@@ -93,22 +96,33 @@ class Folder:
                 with self._tree.folder("blobs", ref.tenant, ref.shard) as shard:
                     return os.open(ref.sha256, _READ, dir_fd=shard)
             except FileNotFoundError as error:
-                raise self._missing(ref) from error
+                self._check_there()
+                raise NotFound(f"There is no {ref} in {self.address}.", remedy="Put the bytes again.") from error
             except OSError as error:
-                if error.errno in MISPLACED:
-                    raise self._misplaced(ref) from error
-                raise
+                if error.errno not in MISPLACED:
+                    raise
+                self._check_there()
+                raise self._misplaced(ref) from error
 
-    def _missing(self, ref: BlobRef) -> NotFound | StoreUnreachable:
+    @contextmanager
+    def _existing(self, *path: str, writing: bool = False) -> Iterator[int | None]:
+        """None where the store is there, but has no such folder."""
+        with in_folder(self.address, writing=writing), self._tree.existing(*path) as folder:
+            if folder is None:
+                self._check_there()
+            yield folder
+
+    def _check_there(self) -> None:
         # Every put makes this folder. Without it the disk is not mounted, and "not found" would buy all results again.
         try:
             with self._tree.folder("blobs"):
-                return NotFound(f"There is no {ref} in {self.address}.", remedy="Put the bytes again.")
-        except FileNotFoundError:
-            return StoreUnreachable(
-                f"There is no folder 'blobs' in {self.address}, so no {ref} either.",
-                remedy="Mount the disk or correct the address; if the blobs are lost for good, make that folder.",
-            )
+                pass
+        except FileNotFoundError as error:
+            raise StoreUnreachable(
+                f"There is no folder 'blobs' in {self.address}.",
+                remedy="Mount the disk or correct the address. The first put makes that folder; if the blobs are lost"
+                " for good, make it yourself.",
+            ) from error
 
     def _misplaced(self, ref: BlobRef) -> ResultCorrupt:
         return ResultCorrupt(
@@ -125,12 +139,12 @@ class Folder:
             yield chunk
 
     def _names(self, *path: str) -> list[str]:
-        with in_folder(self.address, writing=False), self._tree.existing(*path) as folder:
+        with self._existing(*path) as folder:
             return _listed(folder)
 
     def _scan_shard(self, tenant: str, shard: str) -> list[Stored]:
         found = []
-        with in_folder(self.address, writing=False), self._tree.existing("blobs", tenant, shard) as folder:
+        with self._existing("blobs", tenant, shard) as folder:
             for name in _listed(folder):
                 seen = _plain_file(folder, name)
                 ref = None if seen is None else ref_of_key(f"blobs/{tenant}/{shard}/{name}", seen.st_size)

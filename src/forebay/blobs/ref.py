@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from forebay.errors import BadInput
+from forebay.ids import shown
 from forebay.model.names import check_count, check_name
 from forebay.model.task import check_blob
 
@@ -41,6 +42,14 @@ class BlobRef:
 
     def __str__(self) -> str:
         return f"blob {self.sha256} of tenant {self.tenant}"
+
+
+def check_ref(value: object) -> None:
+    if not isinstance(value, BlobRef):
+        raise BadInput(
+            f"{shown(value)} is no reference to a blob.",
+            remedy="Give the BlobRef that put() returned, or BlobRef(tenant, sha256).",
+        )
 
 
 def ref_of_key(key: str, size: int) -> BlobRef | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO, Protocol
 
 from forebay.blobs.base import Backend, Content
 from forebay.blobs.os_errors import in_temp_folder
-from forebay.blobs.ref import BlobRef
+from forebay.blobs.ref import BlobRef, check_ref
+from forebay.blobs.unused import Keep, check_keep, unused
 from forebay.errors import BadInput, ResultCorrupt
 from forebay.ids import shown
 from forebay.model.names import check_duration, check_instant, check_name
@@ -20,7 +20,6 @@ from forebay.model.names import check_duration, check_instant, check_name
 DAY_S = 86_400.0
 _CHUNK = 1 << 20
 _IN_MEMORY = 8 << 20
-_SWEEP_BATCH = 500
 
 
 class Readable(Protocol):
@@ -55,10 +54,11 @@ class Blobs:
     def put(self, tenant: str, source: Source) -> BlobRef:
         """Store the bytes durably; storing them again is harmless, repairs a damaged copy, and makes it young again."""
         check_name("tenant", tenant)
+        pieces = _pieces(source)
         sha256 = hashlib.sha256()
         size = 0
         with self._backend.draft() as draft:
-            for chunk in _chunks(source):
+            for chunk in _chunks(pieces):
                 sha256.update(chunk)
                 size += len(chunk)
                 draft.write(chunk)
@@ -67,12 +67,17 @@ class Blobs:
         return ref
 
     def get(self, ref: BlobRef) -> bytes:
+        check_ref(ref)
         with self._backend.read(ref) as content:
             return b"".join(self._checked(ref, content))
 
-    @contextmanager
-    def open(self, ref: BlobRef) -> Iterator[IO[bytes]]:
+    def open(self, ref: BlobRef) -> AbstractContextManager[IO[bytes]]:
         """A private copy to read from, checked as a whole before it is handed out; large ones lie in TMPDIR."""
+        check_ref(ref)
+        return self._copy(ref)
+
+    @contextmanager
+    def _copy(self, ref: BlobRef) -> Iterator[IO[bytes]]:
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as copy:
             with self._backend.read(ref) as content:
                 for chunk in self._checked(ref, content):
@@ -83,11 +88,13 @@ class Blobs:
 
     def exists(self, ref: BlobRef) -> bool:
         """Whether a blob of this name (and size, if the reference has one) is there; only reading checks its bytes."""
+        check_ref(ref)
         size = self._backend.size(ref)
         return size is not None and ref.size in {None, size}
 
     def delete(self, ref: BlobRef) -> None:
         """Deleting what is not there is harmless."""
+        check_ref(ref)
         self._backend.delete(ref)
 
     def list(self, tenant: str) -> Iterator[BlobRef]:
@@ -97,15 +104,16 @@ class Blobs:
 
     def sweep(
         self,
-        keep: Callable[[Sequence[BlobRef]], Collection[BlobRef]],
+        keep: Keep,
         *,
         older_than_s: float = DAY_S,
         now: float | None = None,
     ) -> Swept:
         """Delete what nobody wrote for `older_than_s` and nobody points at, in all tenants.
 
-        `keep` gets some hundred old blobs at a time and returns those still pointed at. Age is measured by the
-        store's own clock; `now` is for tests.
+        `keep` gets a tenant and some hundred sha256s of its old blobs, and returns those still pointed at: the
+        ledger's `blobs_in_use` is one. An answer that names anything else is BadInput, and deletes none of them.
+        Age is measured by the store's own clock; `now` is for tests.
 
         Whoever wants to point at a blob puts it first, which makes it young, and points at it within
         `older_than_s`. Each blob's age is read again just before it is deleted. In a folder, that look and the
@@ -113,18 +121,17 @@ class Blobs:
         In object storage (and in a folder that several machines share) they are two steps: a put that ends
         exactly between them is undone, and its reader gets NotFound.
         """
+        check_keep(keep)
         check_duration("older_than_s", older_than_s)
         if now is not None:
             check_instant("now", now)
         cutoff = (self._backend.now() if now is None else now) - older_than_s
         blob_count = byte_count = 0
         old = (stored.ref for stored in self._backend.scan(None) if stored.written_at <= cutoff)
-        while batch := tuple(islice(old, _SWEEP_BATCH)):
-            wanted = set(keep(batch))
-            for ref in batch:
-                if ref not in wanted and self._backend.delete_if_older(ref, cutoff):
-                    blob_count += 1
-                    byte_count += ref.size or 0
+        for ref in unused(old, keep):
+            if self._backend.delete_if_older(ref, cutoff):
+                blob_count += 1
+                byte_count += ref.size or 0
         return Swept(blob_count, byte_count, self._backend.delete_drafts(cutoff))
 
     def _checked(self, ref: BlobRef, content: Content) -> Iterator[bytes]:
@@ -144,9 +151,9 @@ class Blobs:
         )
 
 
-def _chunks(source: Source) -> Iterator[bytes]:
+def _chunks(pieces: Iterable[object]) -> Iterator[bytes]:
     """The same bytes in pieces small enough to be held twice."""
-    for piece in _pieces(source):
+    for piece in pieces:
         # None is what a file that does not block gives when it has nothing yet: the end would be guessed.
         if not isinstance(piece, bytes | bytearray | memoryview):
             raise _not_bytes(piece)
@@ -160,7 +167,7 @@ def _chunks(source: Source) -> Iterator[bytes]:
 def _pieces(source: object) -> Iterable[object]:
     if isinstance(source, bytes | bytearray | memoryview):
         return (source,)
-    if hasattr(source, "read"):
+    if hasattr(source, "read") and not isinstance(source, type):
         return _read_all(source)
     if isinstance(source, Iterable) and not isinstance(source, str):
         return source

@@ -9,7 +9,7 @@ from forebay import ids
 from forebay.errors import BadInput
 from forebay.model.job import Event
 from forebay.model.names import check_amount, check_count, check_duration, check_instant, check_label, check_name
-from forebay.model.payload import clean_text
+from forebay.model.payload import check_json, clean_text
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role, Status, Task, WaitReason, check_blob
 
 MAX_CLAIMS = 1000
@@ -33,6 +33,8 @@ class Session:
         check_label("worker", self.worker)
         if check_duration("lease_s", self.lease_s) <= 0:
             raise BadInput("A session needs a lease_s above 0.", remedy="The default is 15.")
+        if not isinstance(self.kinds, tuple):
+            raise BadInput(f"kinds is {ids.shown(self.kinds)}.", remedy="Give a tuple of names.")
         for kind in self.kinds:
             check_name("kind", kind)
 
@@ -106,18 +108,29 @@ class Settle:
             check_instant("available_at", self.available_at)
         if self.result_blob is not None:
             check_blob(self.result_blob)
-        if self.status is Status.RUNNING:
-            raise BadInput("A settle ends an attempt.", remedy="Settle to a status other than running.")
-        for task in self.follow_ups:
-            if task.role not in {Role.CHUNK, Role.FOLLOW}:
-                raise BadInput(
-                    f"A settle cannot create a {task.role} task.", remedy="Follow-ups are chunks or follow tasks."
-                )
+        if not isinstance(self.status, Status) or self.status is Status.RUNNING:
+            raise BadInput(
+                f"A settle ends an attempt, not as {ids.shown(self.status)}.", remedy="Use rules.settlement."
+            )
+        for name in ("token", "retry_count", "reschedule_count", "lost_count"):
+            check_count(name, getattr(self, name))
+        if self.error_class is not None:
+            check_name("error class", self.error_class)
+        self._check_follow_ups()
         put = object.__setattr__
         if self.error_text is not None:
             put(self, "error_text", clean_text(self.error_text))
         if self.traceback is not None:
             put(self, "traceback", clean_text(self.traceback, most=64 * 1024))
+
+    def _check_follow_ups(self) -> None:
+        if self.follow_ups and self.job_id is None:
+            raise BadInput("A lone task has no follow-ups.", remedy="Submit a job, whose tasks may bring others along.")
+        for task in self.follow_ups:
+            if not isinstance(task, NewTask) or task.role not in {Role.CHUNK, Role.FOLLOW}:
+                raise BadInput(f"{ids.shown(task)} is no follow-up.", remedy="Follow-ups are chunks or follow tasks.")
+            if task.role is Role.FOLLOW and task.idempotency_key is None:
+                raise BadInput("A follow-up task needs an idempotency key.", remedy="Name it within its job.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,5 +241,7 @@ class Remembered:
         check_name("tenant", self.tenant)
         check_blob(self.key)
         check_blob(self.document)
+        if self.result_json is not None:
+            check_json(self.result_json)
         if self.result_blob is not None:
             check_blob(self.result_blob)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -69,6 +69,10 @@ class NewJob:
             check_label("label", self.label)
         if self.idempotency_key is not None:
             check_label("idempotency key", self.idempotency_key)
+        if not isinstance(self.tasks, tuple) or not all(isinstance(task, NewTask) for task in self.tasks):
+            raise BadInput(f"tasks is {ids.shown(self.tasks)}.", remedy="Give a tuple of NewTask.")
+        if not (self.merge is None or isinstance(self.merge, NewTask)):
+            raise BadInput(f"merge is {ids.shown(self.merge)}.", remedy="Give a NewTask or None.")
         roles = {task.role for task in self.tasks}
         if roles == {Role.SPLIT} and len(self.tasks) == 1:
             return
@@ -78,8 +82,11 @@ class NewJob:
             raise BadInput("Two chunks of a job have the same index.", remedy="Number its chunks from 0.")
 
     def _fingerprint(self) -> str:
-        parts = [self.document or "", *(json_text.fingerprint(task.payload_json) for task in self.tasks)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        parts = [
+            [task.kind, task.chunk_index, task.payload_blob, json_text.fingerprint(task.payload_json)]
+            for task in (*self.tasks, *([self.merge] if self.merge else []))
+        ]
+        return json_text.fingerprint(json.dumps([self.document, parts]))
 
 
 def member(task: NewTask, job_id: str, *, tenant: str, generation: int = 1) -> NewTask:
@@ -145,4 +152,6 @@ class Event:
     def __post_init__(self) -> None:
         check_name("event", self.name)
         check_count("event number", self.number)
+        if not isinstance(self.fields, Mapping):
+            raise BadInput(f"The fields of an event are {ids.shown(self.fields)}.", remedy="Give a dict.")
         json_text.encode(dict(self.fields), what="event", max_bytes=64 * 1024)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from forebay.errors import BadInput
 from forebay.model.exchange import Usage
 from forebay.model.job import Event
-from forebay.model.names import check_duration, check_instant
+from forebay.model.names import check_duration, check_instant, check_name
+from forebay.model.payload import check_json
 from forebay.model.task import NewTask
 
 
@@ -24,6 +25,10 @@ class Completed(_Ended):
     result_json: str | None = None
     result_blob: str | None = None
     follow_ups: tuple[NewTask, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.result_json is not None:
+            check_json(self.result_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,7 @@ class Rescheduled(_Ended):
     text: str | None = None
 
     def __post_init__(self) -> None:
+        check_name("error class", self.error_class)
         if (self.delay_s is None) == (self.until is None):
             raise BadInput("A reschedule takes either delay_s or until.", remedy="Give exactly one of them.")
         if self.delay_s is not None:

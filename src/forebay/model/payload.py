@@ -37,19 +37,37 @@ def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) 
     return text
 
 
+def check_json(text: object, *, what: str = "result", max_bytes: int = MAX_BYTES) -> str:
+    """JSON text that somebody else made: held to the same as what `encode` makes."""
+    if not isinstance(text, str):
+        raise BadPayload(f"The {what} must be JSON text, not {type(text).__name__}.", remedy="Encode it first.")
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadPayload(f"The {what} is not JSON: {shown(str(error))}.", remedy="Encode it with json.dumps.") from None
+    encode(value, what=what, max_bytes=max_bytes)
+    return text
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}")
+
+
 def decode(text: str) -> Json:
     value: Json = json.loads(text)
     return value
 
 
-def fingerprint(text: str) -> str:
-    """Equal for equal values, whatever the order of their keys."""
-    canonical = json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+def fingerprint(text: str, *more: str) -> str:
+    """Equal for equal values, whatever the order of their keys, and for the same texts beside them."""
+    canonical = json.dumps([json.loads(text), *more], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def clean_text(text: str, *, most: int = 4000) -> str:
     """Foreign text made fit to be stored: no NUL, no half characters, bounded."""
+    if not isinstance(text, str):
+        raise BadPayload(f"A text must be a string, not {type(text).__name__}.", remedy="Convert it with str().")
     kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     return kept if len(kept) <= most else f"{kept[: most - 2]} …"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import Generic, TypeVar
 
 from forebay import ids
+from forebay.errors import BadInput
 from forebay.model.names import check_count, check_name
 from forebay.model.task import Role, Status
 
@@ -31,6 +33,13 @@ class Query:
 
     def __post_init__(self) -> None:
         check_count("size", self.size, least=1, most=MAX_PAGE)
+        for name, choices in (("status", Status), ("role", Role)):
+            value = getattr(self, name)
+            if value is not None and value not in list(choices):
+                raise BadInput(f"{ids.shown(value)} is no {name}.", remedy=f"Use one of: {', '.join(choices)}.")
+        for name in ("after", "tag"):
+            if not isinstance(getattr(self, name), (str, NoneType)):
+                raise BadInput(f"{name} must be text.", remedy="Pass on the cursor of the page before, or a tag.")
         if self.kind is not None:
             check_name("kind", self.kind)
         if self.tenant is not None:

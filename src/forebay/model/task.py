@@ -103,14 +103,18 @@ class NewTask:
         self._check_numbers()
         put(self, "payload_json", json_text.encode(self.payload))
         if self.idempotency_key is not None:
-            put(self, "payload_hash", json_text.fingerprint(self.payload_json))
-        if self.id:
-            ids.check_id(self.id)
-        elif self.idempotency_key is None:
-            put(self, "id", ids.random_id())
-        else:
+            put(self, "payload_hash", json_text.fingerprint(self.payload_json, self.payload_blob or ""))
+        self._identify()
+
+    def _identify(self) -> None:
+        derived = None
+        if self.idempotency_key is not None:
             parts = (self.environment, self.tenant, self.kind, self.idempotency_key)
-            put(self, "id", ids.derived_id("task", *parts))
+            derived = ids.derived_id("task", *parts)
+        if not self.id:
+            object.__setattr__(self, "id", derived or ids.random_id())
+        elif derived not in {None, ids.check_id(self.id)} and self.role is Role.LONE:
+            raise BadInput("A task with an idempotency key gets its id from it.", remedy="Give the key or the id.")
 
     @property
     def lane(self) -> str:

@@ -17,7 +17,6 @@ from forebay.rules.unit import Unit
 from forebay.rules.verdict import ErrorClass
 
 DONE = "done"
-_MAX_TEXT = 4000
 _OPEN = {Status.PENDING, Status.RUNNING}
 _UNDONE = {Status.FAILED, Status.CANCELED}
 
@@ -63,7 +62,7 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
     exhausted = [task for task in chosen if task.retry_count >= task.max_retries]
     if exhausted and not force:
         named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
-        text = clean_text(f"Out of retries: {named}", most=_MAX_TEXT)
+        text = clean_text(f"Out of retries: {named}")
         return Acted(target, RetryLimitExceeded.code, f"{text}. Use force to retry all the same.")
     job = _new_generation(unit, chosen, now)
     if job is not None:

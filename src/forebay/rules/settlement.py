@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from forebay.errors import Conflict
+from forebay.errors import BadInput, Conflict
+from forebay.ids import shown
 from forebay.model.exchange import Settle
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.task import Role, Status, Task, WaitReason
@@ -69,7 +70,9 @@ def decide(task: Task, outcome: Outcome, *, now: float, jitter: float) -> Settle
         return _settle(task, outcome, Move.CANCEL, error_class=ErrorClass.CANCELED, error_text=outcome.text)
     if isinstance(outcome, Rescheduled):
         return _reschedule(task, outcome, now)
-    return _failed(task, outcome, now=now, jitter=jitter)
+    if isinstance(outcome, Failed):
+        return _failed(task, outcome, now=now, jitter=jitter)
+    raise BadInput(f"{shown(outcome)} is not an outcome.", remedy="Use Completed, Failed, Rescheduled or Canceled.")
 
 
 def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle:
@@ -224,6 +227,11 @@ def settled(held: Held, settle: Settle, now: float) -> Ending:
         result_blob=settle.result_blob,
         settled=True,
     )
+
+
+def repeats(settle: Settle, written: str) -> bool:
+    """Whether a settle is the one that was written under its token; a cancel may have overruled it then."""
+    return written in {settle.outcome, Move.CANCEL}
 
 
 def released(held: Held, now: float, *, started: bool) -> Ending:

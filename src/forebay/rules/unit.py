@@ -20,11 +20,11 @@ from forebay.rules.settlement import Ending, Move, after
 
 @dataclass(slots=True)
 class Unit:
-    """A unit in memory; what steps add to it since it was read is kept apart, for stores that write only that."""
+    """A unit in memory. `touched` has what steps changed since it was read, as it was before (None: not there)."""
 
     job: Job | None
     tasks: dict[str, Task]
-    touched: dict[str, None] = field(default_factory=dict)
+    touched: dict[str, Task | None] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     usage: list[tuple[str, int, Usage]] = field(default_factory=list)
@@ -36,8 +36,8 @@ class Unit:
         return self.job.id if self.job else next(iter(self.tasks))
 
     def put(self, task: Task) -> None:
+        self.touched.setdefault(task.id, self.tasks.get(task.id))
         self.tasks[task.id] = task
-        self.touched[task.id] = None
 
     def note(self, event: Event, now: float) -> None:
         if self.job is None:

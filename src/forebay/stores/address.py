@@ -22,7 +22,10 @@ _REMEDY = "Use sqlite:///path/to/forebay.db, or memory:// for a run that need no
 
 def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
     """Nothing is read or written before the ledger is used."""
-    scheme, host, path, query, fragment = urlsplit(address) if isinstance(address, str) else ("", "", "", "", "")
+    try:
+        scheme, host, path, query, fragment = urlsplit(address if isinstance(address, str) else "")
+    except ValueError:
+        raise BadInput("That is no address.", remedy=_REMEDY) from None
     if scheme == "memory" and not (host or path or query or fragment):
         from forebay.stores.memory.ledger import MemoryLedger  # noqa: PLC0415 - each store is loaded when named
 
@@ -30,17 +33,17 @@ def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
     if scheme == "sqlite":
         from forebay.stores.sqlite.ledger import SqliteLedger  # noqa: PLC0415 - same
 
-        return SqliteLedger(_file(address, host, path, query or fragment), clock=clock)
+        return SqliteLedger(_file(host, path, query or fragment), clock=clock)
     if scheme in _LATER:
         raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
     # The address may carry a password: only its scheme is shown.
-    raise BadInput(f"{shown(scheme or address)} does not name a ledger.", remedy=_REMEDY)
+    raise BadInput(f"{shown(scheme)}:// does not name a ledger.", remedy=_REMEDY)
 
 
-def _file(address: str, host: str, path: str, extra: str) -> Path:
+def _file(host: str, path: str, extra: str) -> Path:
     if host or extra or path in {"", "/"} or "\0" in unquote(path):
         raise BadInput(
-            f"{shown(address)} does not name a file.",
+            "That sqlite:// address does not name a file.",
             remedy="Write sqlite:///relative.db, or sqlite:////absolute/path.db with four slashes.",
         )
     return Path(unquote(path.removeprefix("/")))

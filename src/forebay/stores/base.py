@@ -14,9 +14,10 @@ Guarantees that every ledger keeps, and `forebay.testing` checks:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from forebay.model.exchange import (
     Acted,
@@ -37,10 +38,19 @@ from forebay.model.job import Event, Job, NewJob
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 
+log = logging.getLogger("forebay.ledger")
 MAX_PROMOTED = 500
 LEAST_PROMOTED = 50
 MAX_LANES = 1000
 MAX_RESCUED = 500
+
+
+def notify(wake: Callable[[], None]) -> None:
+    """Call a listener; what it raises is its own affair, and is logged."""
+    try:
+        wake()
+    except Exception:
+        log.exception("listener_failed")
 
 
 def promoted(wanted: int) -> int:
@@ -88,9 +98,10 @@ class Ledger(Protocol):
         """What the session holds now."""
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have `wake` called, from any thread, when work may have arrived; returns how to stop it.
+        """Have `wake` called, on a thread of the ledger's, when work may have arrived; returns how to stop it.
 
-        A hint: it may come for nothing, and may be missing where a store has no wake-ups.
+        A hint: it may come for nothing, and may be missing where a store has no wake-ups. Keep it short: it may
+        use the ledger, but others are told only after it returns.
         """
 
     def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]: ...
@@ -153,4 +164,8 @@ class Ledger(Protocol):
         """Write a consistent copy while work goes on; refuses where a store has its own ways."""
 
     def close(self) -> None:
-        """Let go of files and threads. Sessions stay as they are."""
+        """Let go of files and threads; calls raise `StoreClosed` from now on. Sessions stay as they are."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from forebay import ids
-from forebay.errors import BadInput
+from forebay.errors import BadInput, StoreClosed
 from forebay.model.exchange import Remembered
 from forebay.model.job import Event, Job
 from forebay.model.query import Page, Query
@@ -31,6 +31,8 @@ def verb(method: Callable[Concatenate[Reads, P], T]) -> Callable[Concatenate[Rea
     @wraps(method)
     def guarded(self: Reads, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.guard:
+            if self.closed:
+                raise StoreClosed("The ledger was closed.", remedy="Open it again.")
             return method(self, *args, **kwargs)
 
     return guarded
@@ -41,6 +43,16 @@ class UnitReads(ABC):
 
     def __init__(self, guard: AbstractContextManager[object] | None = None) -> None:
         self.guard = guard or nullcontext()
+        self.closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None: ...
 
     @abstractmethod
     def _read(self, unit_id: str) -> Unit | None: ...

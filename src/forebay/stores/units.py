@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from forebay import ids
 from forebay.clock import Clock
 from forebay.errors import NotFound
 from forebay.model.exchange import (
@@ -39,6 +38,7 @@ from forebay.rules import unit as units
 from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_RESCUED
+from forebay.stores.checks import check_ages, check_batch, check_exchange, check_repeat, check_targets
 from forebay.stores.unit_reads import UnitReads, verb
 
 T = TypeVar("T")
@@ -84,8 +84,8 @@ class UnitLedger(UnitReads):
     def _wake(self) -> None: ...
 
     @abstractmethod
-    def _recorded(self, action: Action) -> list[Acted] | None:
-        """The answer that was given to this action before."""
+    def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
+        """What was recorded of this action before, and the answer that it got."""
 
     @abstractmethod
     def _record(self, audit: Audit, answer: list[Acted]) -> None: ...
@@ -99,7 +99,7 @@ class UnitLedger(UnitReads):
     @verb
     def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         now = self._clock.now()
-        answers = [self._submit(new, now) for new in batch]
+        answers = [self._submit(new, now) for new in check_batch(batch)]
         if any(answer.outcome == "created" for answer in answers):
             self._wake()
         return answers
@@ -109,7 +109,9 @@ class UnitLedger(UnitReads):
             return Submitted(new.id, "created")
         stored = self._read(new.id)
         there = (stored.job or stored.tasks[new.id]) if stored else new
-        return Submitted(new.id, "existing" if there.payload_hash == new.payload_hash else "conflict")
+        alike = stored is None or (stored.job is None) == isinstance(new, NewTask)
+        same = alike and there.payload_hash == new.payload_hash
+        return Submitted(new.id, "existing" if same else "conflict")
 
     @verb
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
@@ -142,6 +144,7 @@ class UnitLedger(UnitReads):
         releases: Sequence[Release] = (),
         wants: Sequence[Want] = (),
     ) -> Reply:
+        settles, releases, wants = check_exchange(session_id, n, settles, releases, wants)
         now = self._clock.now()
         session, repeat = self._enter(session_id, n, now)
         worker = session.worker if session else self._worker(session_id)
@@ -173,7 +176,9 @@ class UnitLedger(UnitReads):
                 return False
             if not _holds(task, settle.token):
                 return any(
-                    past.settled and past.token == settle.token and past.task_id == task.id for past in unit.attempts
+                    settlement.repeats(settle, past.outcome)
+                    for past in unit.attempts
+                    if past.settled and past.token == settle.token and past.task_id == task.id
                 )
             units.end(unit, task, settlement.settled(task, settle, now), worker=worker, now=now, settle=settle)
             return True
@@ -273,8 +278,10 @@ class UnitLedger(UnitReads):
     def _act(
         self, verb: str, targets: Sequence[str], action: Action, step: Callable[[Unit, str, float], Acted]
     ) -> list[Acted]:
-        if (answer := self._recorded(action)) is not None:
-            return answer
+        targets = check_targets(targets, action)
+        if (recorded := self._recorded(action)) is not None:
+            check_repeat(recorded[0], verb, targets)
+            return recorded[1]
         now = self._clock.now()
 
         def once(unit: Unit, target: str) -> Acted:
@@ -285,7 +292,7 @@ class UnitLedger(UnitReads):
             return unit.acted[key]
 
         answer = []
-        for target in [ids.check_id(target) for target in targets]:
+        for target in targets:
             unit_id = self._unit_of(target)
             done = self._change(unit_id, partial(once, target=target)) if unit_id else None
             answer.append(done or Acted(target, NotFound.code, f"There is no task or job {target}."))
@@ -308,6 +315,7 @@ class UnitLedger(UnitReads):
 
     @verb
     def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
+        check_ages(older_than_s, most)
         now = self._clock.now()
 
         def step(unit: Unit) -> bool:

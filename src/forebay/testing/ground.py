@@ -22,7 +22,7 @@ from forebay.testing.workers import Worker
 
 KINDS = ("work", "merge", "split", "notify")
 MAX_SESSIONS = 3
-# A pick of 0 to 99 from here on is of a session that has ended, or this one of something that is not there.
+# Picks go from 0 to 99: from GONE on they choose a session that has ended, MISSING chooses what is not there.
 GONE = 85
 MISSING = 97
 

@@ -143,9 +143,11 @@ class LedgerMachine(Ground):
         held = [Hold(task.id, task.claim_count, hold_s, task.job_id) for task in self._claims_of(session_id, holds)]
         self._call(partial(self.pair.renew, session_id, held))
 
-    @rule(seconds=st.sampled_from([0.25, 5.0, 16.0, 60.0, 95.0, 1500.0]), most=st.sampled_from([None, 500, 500, 1]))
-    def time_passes(self, seconds: float, most: int | None) -> None:
-        self.clock.advance(seconds)
+    @rule(seconds=st.sampled_from([None, 5.0, 16.0, 60.0, 95.0, 1500.0]), most=st.sampled_from([None, 500, 500, 1]))
+    def time_passes(self, seconds: float | None, most: int | None) -> None:
+        """Some seconds, or as many as it takes until the next task is due, to the instant."""
+        due = self.pair.model.next_due(KINDS) or 0.0
+        self.clock.advance(max(0.25, due - self.clock.now()) if seconds is None else seconds)
         if most is not None:
             self._call(partial(self.pair.rescue, most))
 

@@ -56,8 +56,11 @@ class Row:
     def holds(self, token: int) -> bool:
         return self.status is Status.RUNNING and self.token == token
 
-    def settled(self, token: int) -> bool:
-        return any(past.token == token and past.own for past in self.past)
+    def settled(self, token: int, *outcomes: str) -> bool:
+        """Whether the holder itself ended that attempt; with outcomes: as one of these."""
+        return any(
+            past.token == token and past.own and past.outcome in (outcomes or {past.outcome}) for past in self.past
+        )
 
 
 @dataclass
@@ -147,10 +150,15 @@ class Model:
         return row if row and row.holds(token) else None
 
     def settle(self, settle: Settle) -> bool:
-        """Whether it is fenced; a repeat of one that counted is not, and changes nothing."""
-        row = self._held(settle.task_id, settle.token)
+        """Whether it is fenced; a repeat of one that counted is not, and changes nothing.
+
+        A cancel may have overruled it the first time, so that any outcome repeats that.
+        """
+        row = self.tasks.get(settle.task_id)
         if row is None:
-            return settle.task_id not in self.tasks or not self.tasks[settle.task_id].settled(settle.token)
+            return True
+        if not row.holds(settle.token):
+            return not row.settled(settle.token, settle.outcome, "canceled")
         for used in settle.usage:
             self.used[used.meter, used.unit] += round(used.amount)
         goes_on = settle.status is Status.PENDING or any(task.role is Role.CHUNK for task in settle.follow_ups)

@@ -25,7 +25,7 @@ READS: dict[str, Callable[[Blobs], Any]] = {
     "get": lambda blobs: blobs.get(REF),
     "exists": lambda blobs: blobs.exists(REF),
     "list": lambda blobs: list(blobs.list("t")),
-    "sweep": lambda blobs: blobs.sweep(lambda _: [], now=4_000_000_000),
+    "sweep": lambda blobs: blobs.sweep(lambda *_: [], now=4_000_000_000),
 }
 WRITES: dict[str, Callable[[Blobs], Any]] = {
     "put": lambda blobs: blobs.put("t", b"small"),

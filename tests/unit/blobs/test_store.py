@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.blobs import Blobs, Source, open_blobs
-from forebay.errors import BadInput
+from forebay.blobs import BlobRef, Blobs, Source, open_blobs
+from forebay.blobs.unused import Keep
+from forebay.errors import BadInput, BadName
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -99,7 +100,43 @@ def test_the_bad_tenant_of_a_put_is_refused_before_the_source_is_read(blobs: Blo
 @pytest.mark.parametrize(("older_than_s", "now"), [(-1.0, 0.0), (float("nan"), 0.0), (1.0, float("inf"))])
 def test_a_sweep_with_an_impossible_time_is_refused(blobs: Blobs, older_than_s: float, now: float) -> None:
     with pytest.raises(BadInput):
-        blobs.sweep(lambda refs: refs, older_than_s=older_than_s, now=now)
+        blobs.sweep(lambda _, asked: asked, older_than_s=older_than_s, now=now)
+
+
+@pytest.mark.parametrize("value", ["0" * 64, None, 5, b"x", ("t", "0" * 64)])
+def test_what_is_no_reference_is_refused(blobs: Blobs, value: BlobRef) -> None:
+    for call in (blobs.get, blobs.open, blobs.exists, blobs.delete):
+        with pytest.raises(BadInput, match="no reference to a blob"):
+            call(value)
+
+
+@pytest.mark.parametrize("tenant", [5, None, b"t", ""])
+def test_a_tenant_that_is_no_name_is_refused(blobs: Blobs, tenant: str) -> None:
+    with pytest.raises(BadName):
+        blobs.put(tenant, b"")
+    with pytest.raises(BadName):
+        blobs.list(tenant)
+
+
+@pytest.mark.parametrize("source", [5, None, "text", io.BytesIO])
+def test_a_source_that_cannot_give_bytes_is_refused_before_anything_is_made(source: Source, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="bytes were expected"):
+        open_blobs((tmp_path / "blobs").as_uri()).put("t", source)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("keep", [None, 5, {"0" * 64}, "keep"])
+def test_a_sweep_that_has_nobody_to_ask_is_refused(blobs: Blobs, keep: Keep) -> None:
+    ref = blobs.put("t", b"bytes")
+    with pytest.raises(BadInput, match=r"keep\(tenant, sha256s\) was expected"):
+        blobs.sweep(keep, older_than_s=0)
+    assert blobs.exists(ref)
+
+
+@pytest.mark.parametrize("older_than_s", [float("nan"), float("inf"), -1, "1", None, True])
+def test_a_sweep_of_an_impossible_age_is_refused(blobs: Blobs, older_than_s: float) -> None:
+    with pytest.raises(BadInput, match="older_than_s"):
+        blobs.sweep(lambda _, asked: asked, older_than_s=older_than_s)
 
 
 pieces = st.lists(st.one_of(st.binary(max_size=64), st.sampled_from([b"", b"\0" * 4096, b"x" * 1_100_000])), max_size=8)

@@ -8,7 +8,7 @@ from forebay.errors import BadInput, BadName
 from forebay.ids import check_id
 from forebay.model.exchange import MAX_CLAIMS, Acted, Action, Hold, Remembered, Session, Settle, Usage, Want
 from forebay.model.task import NewTask, Role, Status
-from tests.unit.builders import BLOB, SESSION_ID, TASK_ID, assert_helpful, chunk, follow
+from tests.unit.builders import BLOB, JOB_ID, SESSION_ID, TASK_ID, assert_helpful, chunk, follow
 
 
 def settle(**changes: object) -> Settle:
@@ -43,6 +43,8 @@ def test_a_session_has_a_worker_and_a_lease() -> None:
         {"lease_s": math.inf},
         {"kinds": ("Work",)},
         {"kinds": ("work", "")},
+        {"kinds": "work"},
+        {"kinds": ["work"]},
     ],
     ids=str,
 )
@@ -90,8 +92,12 @@ def test_a_hold_is_bounded() -> None:
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.RUNNING])
 def test_a_settle_ends_an_attempt(status: Status) -> None:
     assert settle(status=status).status is status
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, "completed", "gone", None, 7])
+def test_a_settle_that_ends_nothing_is_refused(status: object) -> None:
     with pytest.raises(BadInput, match="ends an attempt") as caught:
-        settle(status=Status.RUNNING)
+        settle(status=status)
     assert_helpful(caught.value)
 
 
@@ -103,6 +109,12 @@ def test_a_settle_ends_an_attempt(status: Status) -> None:
         {"available_at": -1},
         {"available_at": math.inf},
         {"result_blob": "scan.pdf"},
+        {"token": -1},
+        {"token": "1"},
+        {"retry_count": -1},
+        {"reschedule_count": True},
+        {"lost_count": 1.5},
+        {"error_class": "Timeout!"},
     ],
     ids=str,
 )
@@ -113,11 +125,23 @@ def test_a_settle_that_no_store_could_keep_is_refused(change: dict[str, object])
 
 
 def test_a_settle_brings_chunks_and_follow_ups_and_nothing_else() -> None:
-    assert len(settle(follow_ups=(chunk(0), follow("told"))).follow_ups) == 2
-    for role in (Role.LONE, Role.SPLIT, Role.MERGE):
-        with pytest.raises(BadInput, match=f"cannot create a {role} task") as caught:
-            settle(follow_ups=(chunk(0), NewTask(kind="work", role=role)))
+    assert len(settle(job_id=JOB_ID, follow_ups=(chunk(0), follow("told"))).follow_ups) == 2
+    for other in (*(NewTask(kind="work", role=role) for role in (Role.LONE, Role.SPLIT, Role.MERGE)), "chunk", None):
+        with pytest.raises(BadInput, match="is no follow-up") as caught:
+            settle(job_id=JOB_ID, follow_ups=(chunk(0), other))
         assert_helpful(caught.value)
+
+
+def test_a_follow_up_without_a_key_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(BadInput, match="needs an idempotency key") as caught:
+        settle(job_id=JOB_ID, follow_ups=(NewTask(kind="callback", role=Role.FOLLOW),))
+    assert_helpful(caught.value)
+
+
+def test_a_lone_task_brings_nothing_along() -> None:
+    with pytest.raises(BadInput, match="has no follow-ups") as caught:
+        settle(follow_ups=(chunk(0),))
+    assert_helpful(caught.value)
 
 
 def test_the_words_of_an_error_are_made_fit_to_be_stored() -> None:
@@ -149,9 +173,10 @@ def test_an_action_is_done_or_says_why_not() -> None:
 
 
 def test_a_remembered_result_is_known_by_hashes() -> None:
-    assert Remembered(tenant="acme", key=BLOB, document=BLOB, result_blob=BLOB).created_at == 0.0
+    kept = Remembered(tenant="acme", key=BLOB, document=BLOB, result_blob=BLOB, result_json="[1]")
+    assert (kept.created_at, kept.result_json) == (0.0, "[1]")
     fields = {"tenant": "acme", "key": BLOB, "document": BLOB}
-    for change in ({"tenant": ".."}, {"key": "k"}, {"document": "scan.pdf"}, {"result_blob": ""}):
+    for change in ({"tenant": ".."}, {"key": "k"}, {"document": "scan.pdf"}, {"result_blob": ""}, {"result_json": "["}):
         with pytest.raises(BadInput) as caught:
             Remembered(**(fields | change))  # type: ignore[arg-type]  # the point of this test
         assert_helpful(caught.value)

@@ -50,6 +50,24 @@ def test_two_chunks_with_one_index_are_refused() -> None:
     assert_helpful(caught.value)
 
 
+@pytest.mark.parametrize("tasks", [[chunk(0)], "chunks", None, (None,), (chunk(0), "chunk"), ({"kind": "work"},)])
+def test_what_is_no_tuple_of_tasks_is_refused(tasks: object) -> None:
+    with pytest.raises(BadInput, match="tasks is") as caught:
+        made(tasks=tasks)
+    assert_helpful(caught.value)
+
+
+@pytest.mark.parametrize("merge", ["merge", {"kind": "merge"}, (NewTask(kind="merge"),), True])
+def test_what_is_no_task_cannot_merge(merge: object) -> None:
+    with pytest.raises(BadInput, match="merge is") as caught:
+        made(merge=merge)
+    assert_helpful(caught.value)
+
+
+def test_a_job_merges_nothing_and_allows_no_holes_unless_it_is_told_to() -> None:
+    assert (made().merge, made().allow_holes) == (None, False)
+
+
 def test_the_ids_of_members_follow_from_their_place_in_the_job() -> None:
     new = made(id=JOB_ID, tenant="acme")
     assert [task.id for task in new.tasks] == [member_id(JOB_ID, Role.CHUNK, index) for index in (0, 1)]
@@ -70,8 +88,16 @@ def test_the_same_key_gives_the_same_job() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"document": "f" * 64}, {"tasks": (chunk(0),)}, {"tasks": (chunk(0), chunk(1, payload={"other": 1}))}],
-    ids=["document", "fewer chunks", "other payload"],
+    [
+        {"document": "f" * 64},
+        {"tasks": (chunk(0),)},
+        {"tasks": (chunk(0), chunk(1, payload={"other": 1}))},
+        {"tasks": (chunk(0), chunk(1, payload_blob=BLOB))},
+        {"tasks": (chunk(0), chunk(1, kind="other"))},
+        {"tasks": (chunk(0), chunk(2, payload={"chunk": 1}))},
+        {"merge": NewTask(kind="merge", role=Role.MERGE)},
+    ],
+    ids=["document", "fewer chunks", "payload", "blob", "kind", "index", "merge"],
 )
 def test_the_same_key_with_other_content_has_another_hash(change: dict[str, object]) -> None:
     one, other = made(idempotency_key="k"), made(idempotency_key="k", **change)
@@ -157,11 +183,14 @@ def test_what_is_open_and_does_not_run_is_pending() -> None:
 
 def test_an_event_has_a_name_and_fields_that_can_be_stored() -> None:
     assert Event(name="merging", fields={"holes": 2}).fields == {"holes": 2}
+    assert (Event(name="merging").number, Event(name="merging").at) == (0, 0.0)
     with pytest.raises(BadName, match="event"):
         Event(name="Merging!")
     with pytest.raises(BadPayload, match="event"):
         Event(name="merging", fields={"at": b""})  # type: ignore[dict-item]  # the point of this test
     with pytest.raises(TooLarge, match="event"):
         Event(name="merging", fields={"text": "x" * 64 * 1024})
+    with pytest.raises(BadInput, match="fields of an event"):
+        Event(name="merging", fields=[("holes", 2)])  # type: ignore[arg-type]  # the point of this test
     with pytest.raises(BadInput, match="event number"):
         Event(name="merging", number=-1)

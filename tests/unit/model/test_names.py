@@ -143,6 +143,12 @@ def test_what_is_no_finite_number_from_zero_on_is_refused(check: type, value: ob
     assert_helpful(caught.value)
 
 
+def test_a_duration_ends_at_a_hundred_leap_years() -> None:
+    assert check_duration("delay_s", 3_162_240_000) == MAX_DURATION_S
+    with pytest.raises(BadInput, match="outside 0 to 3162240000"):
+        check_duration("delay_s", 3_162_240_001)
+
+
 def test_an_instant_has_a_date_that_people_can_read() -> None:
     assert check_instant("deadline_at", 253_402_300_799) == 253_402_300_799.0
     with pytest.raises(BadInput, match="outside 0 to 253402300799"):
@@ -178,6 +184,10 @@ def test_what_counts_nothing_is_refused(value: object) -> None:
     with pytest.raises(BadInput, match="size") as caught:
         check_count("size", value)
     assert_helpful(caught.value)
+
+
+def test_a_count_goes_from_zero_to_a_billion_by_itself() -> None:
+    assert [check_count("size", value) for value in (0, 10**9)] == [0, 10**9]
 
 
 def test_a_lane_is_a_kind_and_its_limit() -> None:

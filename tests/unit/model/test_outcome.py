@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from forebay.errors import BadInput
+from forebay.errors import BadInput, BadName, BadPayload
 from forebay.ids import shown
-from forebay.model.outcome import Canceled, Failed, Rescheduled
+from forebay.model.outcome import Canceled, Completed, Failed, Rescheduled
 from tests.unit.builders import assert_helpful
 
 
@@ -40,5 +40,21 @@ def test_a_century_is_not_too_long_to_sleep() -> None:
 
 
 def test_a_failure_needs_no_delay_and_a_stop_no_words() -> None:
-    assert Failed(error_class="timeout", text="60 s").delay_s is None
+    failed = Failed(error_class="timeout", text="60 s")
+    assert (failed.delay_s, failed.permanent) == (None, False)
     assert Canceled().text == "Canceled"
+
+
+def test_a_result_is_json_text_or_none() -> None:
+    assert [Completed(result_json=text).result_json for text in (None, "null", "[1]")] == [None, "null", "[1]"]
+    for text in ("[", "NaN", {"a": 1}):
+        with pytest.raises(BadPayload, match="result") as caught:
+            Completed(result_json=text)  # type: ignore[arg-type]  # the point of this test
+        assert_helpful(caught.value)
+
+
+def test_a_reschedule_keeps_a_class_that_is_a_name() -> None:
+    assert Rescheduled(delay_s=1, error_class="auth").error_class == "auth"
+    with pytest.raises(BadName, match="error class") as caught:
+        Rescheduled(delay_s=1, error_class="a\nb")
+    assert_helpful(caught.value)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 import json
 import math
 import re
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from forebay.errors import BadInput, BadPayload, TooLarge
 from forebay.ids import shown
-from forebay.model.payload import MAX_BYTES, MAX_DEPTH, Json, clean_text, decode, encode, fingerprint
+from forebay.model.payload import MAX_BYTES, MAX_DEPTH, Json, check_json, clean_text, decode, encode, fingerprint
 from tests.unit.builders import assert_helpful
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -146,7 +147,7 @@ def test_a_payload_that_holds_itself_is_refused(by: type) -> None:
 def test_the_size_is_counted_in_bytes_and_taken_up_to_its_bound(letter: str) -> None:
     width = len(letter.encode())
     fitting = letter * ((MAX_BYTES - 2) // width) + "a" * ((MAX_BYTES - 2) % width)
-    assert len(encode(fitting).encode()) == MAX_BYTES
+    assert len(encode(fitting).encode()) == MAX_BYTES == 1_048_576
     with pytest.raises(TooLarge, match=f"{MAX_BYTES + 1} bytes") as caught:
         encode(fitting + "a")
     assert_helpful(caught.value)
@@ -169,6 +170,7 @@ def test_a_small_object_that_unfolds_to_gigabytes_is_refused_at_once() -> None:
 
 
 def test_as_many_values_as_fit_the_bound_are_taken() -> None:
+    assert encode(1, max_bytes=1) == "1"
     assert encode([1] * 10, max_bytes=21) == "[1,1,1,1,1,1,1,1,1,1]"
     with pytest.raises(TooLarge):
         encode([1] * 11, max_bytes=21)
@@ -190,6 +192,17 @@ def test_a_fingerprint_tells_true_from_one_and_a_number_from_its_text() -> None:
     assert len({fingerprint(encode(each)) for each in alike}) == len(alike)
 
 
+def test_a_fingerprint_never_changes_between_releases() -> None:
+    canonical = '[{"a":null,"b":[1,"\\u00fc"]}]'
+    assert fingerprint('{"b": [1, "ü"], "a": null}') == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_texts_beside_a_value_count_and_do_not_run_into_it() -> None:
+    alike = [("1",), ("1", ""), ("1", "2"), ("1", "2", ""), ("12",), ("[1]",), ('"1"', "2"), ("1", "12")]
+    assert len({fingerprint(*parts) for parts in alike}) == len(alike)
+    assert fingerprint('{"a":1,"b":2}', "x") == fingerprint('{"b":2,"a":1}', "x")
+
+
 @given(st.text(), st.integers(2, 40))
 def test_cleaned_text_can_be_stored_and_is_bounded(text: str, most: int) -> None:
     cleaned = clean_text(text, most=most)
@@ -207,10 +220,61 @@ def test_sound_text_is_kept_as_it_is(text: str) -> None:
 def test_text_that_is_cut_shows_it() -> None:
     assert clean_text("abcdef", most=6) == "abcdef"
     assert clean_text("abcdefg", most=6) == "abcd …"
+    assert clean_text("x" * 4000) == "x" * 4000
+    assert clean_text("x" * 4001) == f"{'x' * 3998} …"
 
 
 def test_nul_and_half_characters_leave_a_mark() -> None:
     assert clean_text("a\0b\ud800c") == "a\N{REPLACEMENT CHARACTER}b?c"
+
+
+@given(JSON)
+def test_json_text_of_others_is_taken_as_it_is(value: Json) -> None:
+    for text in (json.dumps(value), json.dumps(value, indent=2, ensure_ascii=False)):
+        assert check_json(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "nul",
+        "NaN",
+        "[Infinity]",
+        '{"a": -Infinity}',
+        "1e999",
+        '"\\u0000"',
+        '"\\ud800"',
+        "[" * 33 + "]" * 33,
+        "[" * 100_000,
+        "9" * 400,
+        "9" * 5000,
+        "\x1b[2J",
+        None,
+        7,
+        b"1",
+        ["1"],
+    ],
+    ids=shown,
+)
+def test_json_text_of_others_is_held_to_the_same_rules(text: object) -> None:
+    with pytest.raises(BadPayload, match="result") as caught:
+        check_json(text)
+    assert_helpful(caught.value)
+
+
+def test_json_text_of_others_is_bounded() -> None:
+    assert check_json('"abc"', what="event", max_bytes=5) == '"abc"'
+    with pytest.raises(TooLarge, match="The event has 6 bytes"):
+        check_json('"abcd"', what="event", max_bytes=5)
+
+
+@pytest.mark.parametrize("text", [None, 7, b"text", ["text"]])
+def test_what_is_no_text_cannot_be_cleaned(text: str) -> None:
+    with pytest.raises(BadPayload, match=f"not {type(text).__name__}") as caught:
+        clean_text(text)
+    assert_helpful(caught.value)
 
 
 def test_a_bad_payload_is_bad_input() -> None:

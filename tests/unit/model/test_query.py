@@ -4,6 +4,7 @@ import pytest
 
 from forebay.errors import BadInput
 from forebay.model.query import MAX_PAGE, Query
+from forebay.model.task import Role, Status
 from tests.unit.builders import JOB_ID, assert_helpful
 
 
@@ -13,8 +14,11 @@ def test_a_query_asks_for_everything_in_pages_of_fifty() -> None:
 
 
 def test_a_query_keeps_what_it_is_given() -> None:
-    query = Query(kind="work", tenant="acme", job_id=JOB_ID, size=MAX_PAGE)
-    assert (query.kind, query.tenant, query.job_id, query.size) == ("work", "acme", JOB_ID, 500)
+    query = Query(kind="work", tenant="acme", job_id=JOB_ID, size=1, status=Status.FAILED, role=Role.CHUNK)
+    assert (query.kind, query.tenant, query.job_id, query.size) == ("work", "acme", JOB_ID, 1)
+    assert (query.status, query.role) == (Status.FAILED, Role.CHUNK)
+    query = Query(after="17", tag="scans", size=MAX_PAGE)
+    assert (query.after, query.tag, query.size) == ("17", "scans", 500)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,13 @@ def test_a_query_keeps_what_it_is_given() -> None:
         {"tenant": "../acme"},
         {"job_id": "x" * 10_240},
         {"job_id": "a" * 25 + "\0"},
+        {"status": "gone"},
+        {"status": ""},
+        {"status": 7},
+        {"role": "boss"},
+        {"role": "\x1b[2J"},
+        {"after": 17},
+        {"tag": b"scans"},
     ],
     ids=str,
 )

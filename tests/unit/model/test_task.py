@@ -53,7 +53,21 @@ def test_no_two_places_of_a_key_share_an_id() -> None:
 def test_an_id_of_ones_own_is_kept() -> None:
     mine = random_id()
     assert made(id=mine).id == mine
-    assert made(id=mine, idempotency_key="k").id == mine
+    own = made(idempotency_key="k").id
+    assert made(id=own, idempotency_key="k").id == own
+
+
+def test_a_key_and_another_id_contradict_each_other() -> None:
+    with pytest.raises(BadInput, match="gets its id from it") as caught:
+        made(id=random_id(), idempotency_key="k")
+    assert_helpful(caught.value)
+    mine = random_id()
+    assert made(id=mine, idempotency_key="k", role=Role.FOLLOW).id == mine
+
+
+def test_another_blob_is_another_payload() -> None:
+    one, other, none = (made(idempotency_key="k", payload_blob=blob) for blob in (BLOB, BLOB[::-1], None))
+    assert len({one.payload_hash, other.payload_hash, none.payload_hash}) == 3
 
 
 def test_a_limit_makes_a_lane_of_its_own() -> None:

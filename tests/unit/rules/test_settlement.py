@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.errors import BadName, Conflict
+from forebay.errors import BadInput, BadName, Conflict
 from forebay.model.exchange import Settle, Usage
 from forebay.model.job import Event
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import verdict
-from forebay.rules.settlement import MAX_LOST, MOVES, Ending, Move, after, decide, lost, released, settled
+from forebay.rules.settlement import MAX_LOST, MOVES, Ending, Move, after, decide, lost, released, repeats, settled
 from forebay.rules.verdict import ErrorClass, Verdict
-from tests.unit.builders import BLOB, NOW, assert_helpful, chunk, follow, task
+from tests.unit.builders import BLOB, JOB_ID, NOW, assert_helpful, chunk, follow, task
 
 PENDING, RUNNING, COMPLETED, FAILED, CANCELED = Status
 
@@ -88,7 +88,7 @@ def test_only_a_person_or_a_lost_result_leads_out_of_a_terminal_status() -> None
 def test_a_completed_attempt_keeps_its_result_and_what_it_brings_along() -> None:
     follow_ups = (chunk(0), follow("told"))
     outcome = Completed(result_json="1", result_blob=BLOB, follow_ups=follow_ups, usage=USED, events=EVENTS)
-    held = task(retry_count=2, reschedule_count=4, lost_count=1, deadline_at=NOW - 1)
+    held = task(job_id=JOB_ID, retry_count=2, reschedule_count=4, lost_count=1, deadline_at=NOW - 1)
     settle = decided(held, outcome)
     assert (settle.status, settle.outcome) == (COMPLETED, "completed")
     assert (settle.result_json, settle.result_blob, settle.follow_ups) == ("1", BLOB, follow_ups)
@@ -308,12 +308,25 @@ def test_a_retry_that_would_start_after_the_deadline_is_not_made() -> None:
     assert (settle.status, settle.error_class, settle.retry_count) == (FAILED, "timeout", 0)
 
 
+@pytest.mark.parametrize("outcome", [None, "completed", {"status": "completed"}, Completed, ValueError("boom")])
+def test_what_is_no_outcome_is_refused(outcome: Outcome) -> None:
+    with pytest.raises(BadInput, match="is not an outcome") as caught:
+        decided(task(), outcome)
+    assert_helpful(caught.value)
+
+
+def test_a_settle_repeats_what_was_written_unless_a_cancel_overruled_it() -> None:
+    settle = decided(task(), Rescheduled(delay_s=1))
+    assert [move for move in Move if repeats(settle, move)] == [Move.RESCHEDULE, Move.CANCEL]
+    assert not repeats(decided(task(), Completed()), Move.LOSE)
+
+
 def test_an_unknown_error_class_is_refused() -> None:
     with pytest.raises(BadName, match="is not an error class"):
         decided(task(), failed("whatever"))
 
 
-ASKED = task(cancel_requested_at=NOW - 1, retry_count=1, reschedule_count=2, lost_count=3)
+ASKED = task(job_id=JOB_ID, cancel_requested_at=NOW - 1, retry_count=1, reschedule_count=2, lost_count=3)
 
 
 @pytest.mark.parametrize(

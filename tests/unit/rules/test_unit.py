@@ -53,7 +53,7 @@ def test_a_lone_task_is_a_unit_of_its_own() -> None:
     unit = made(new)
     (task,) = unit.tasks.values()
     assert (unit.job, unit.id, unit.events) == (None, new.id, [])
-    assert list(unit.touched) == [new.id]
+    assert unit.touched == {new.id: None}
     assert (task.id, task.kind, task.lane, task.tenant) == (new.id, "work", "work@adobe", "acme")
     assert (task.status, task.role, task.job_id, task.generation) == (PENDING, Role.LONE, None, 1)
     assert (task.priority, task.deadline_at, task.timeout_s, task.tags) == (5, NOW + 60, 9.0, ("a",))
@@ -138,6 +138,15 @@ def test_a_claim_grants_a_lease_under_the_next_token() -> None:
     assert (held.status, held.claim_count, held.session_id, held.exchange_n) == (RUNNING, 5, SESSION_ID, 9)
     assert (held.claimed_at, held.attempt_deadline_at) == (NOW + 5, NOW + 95)
     assert (held.wait_reason, held.tag, held.attempt_count) == (None, 7, 0)
+
+
+def test_a_unit_remembers_how_each_task_was_before_it_was_touched() -> None:
+    unit = made(new_job(2))
+    unit.touched.clear()
+    first, _ = unit.tasks.values()
+    run(unit, first.id, Completed(follow_ups=(follow("told"),)))
+    told = member_id(unit.id, Role.FOLLOW, "told")
+    assert unit.touched == {first.id: first, told: None}
 
 
 def test_only_a_pending_task_can_be_claimed() -> None:
@@ -305,8 +314,9 @@ def test_a_split_without_chunks_goes_on_to_the_merge() -> None:
 def brought(job: Job | None, *, status: Status = COMPLETED) -> list[NewTask]:
     """What a job takes of a chunk and a follow-up, from an attempt that ended so."""
     outcome = Completed(follow_ups=(chunk(0), follow("told")))
-    decided = settlement.decide(task(), outcome, now=NOW, jitter=0.0)
-    return units.follow_ups(decided, settlement.settled(task(), decided, NOW)._replace(status=status), job)
+    held = task(job_id=JOB_ID)
+    decided = settlement.decide(held, outcome, now=NOW, jitter=0.0)
+    return units.follow_ups(decided, settlement.settled(held, decided, NOW)._replace(status=status), job)
 
 
 def test_follow_ups_become_members_of_the_job() -> None:

@@ -9,10 +9,12 @@ from typing import TypeVar
 
 from forebay.clock import Clock, SystemClock
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.job import Job
 from forebay.model.task import Status, Task
 from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
-from forebay.stores.base import MAX_LANES, MAX_PROMOTED
+from forebay.stores.base import MAX_LANES, MAX_PROMOTED, notify
+from forebay.stores.checks import check_repeat
 from forebay.stores.memory.index import Index
 from forebay.stores.units import UnitLedger, summed
 
@@ -26,6 +28,7 @@ class MemoryLedger(UnitLedger):
         super().__init__(clock or SystemClock(), RLock())
         self._stored: dict[str, Unit] = {}
         self._home: dict[str, str] = {}
+        self._buried: dict[str, int] = {}  # the last tokens of deleted tasks, which may come back
         self._running: dict[str, None] = {}
         self._index = Index(self._task)
         self._sessions: dict[str, Session] = {}
@@ -53,10 +56,17 @@ class MemoryLedger(UnitLedger):
         unit = self._stored.get(unit_id)
         if unit is None:
             return None
-        answer = step(unit)
+        before = unit.job, (len(unit.attempts), len(unit.events), len(unit.usage)), dict(unit.acted)
+        try:
+            answer = step(unit)
+        except BaseException:
+            _undo(unit, *before)
+            raise
         if unit.deleted:
             self._left_usage.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
-            for task_id in unit.tasks:
+            for task_id, task in unit.tasks.items():
+                if task.claim_count:
+                    self._buried[task_id] = task.claim_count
                 del self._home[task_id]
                 self._index.forget(task_id)
             del self._stored[unit_id]
@@ -68,8 +78,10 @@ class MemoryLedger(UnitLedger):
         """Bring the indexes up to date with what a step touched."""
         now = self._clock.now()
         newly_ready: list[Task] = []
-        for task_id in unit.touched:
+        for task_id, before in unit.touched.items():
             task = unit.tasks[task_id]
+            if before is None and (floor := self._buried.pop(task_id, 0)):
+                task = unit.tasks[task_id] = task._replace(claim_count=floor)
             self._home[task_id] = unit.id
             if task.status is Status.RUNNING:
                 self._running[task_id] = None
@@ -151,10 +163,10 @@ class MemoryLedger(UnitLedger):
 
     def _wake(self) -> None:
         for wake in list(self._listeners):
-            wake()
+            notify(wake)
 
-    def _recorded(self, action: Action) -> list[Acted] | None:
-        return self._answers.get(action.id)
+    def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
+        return (self._audit[action.id], self._answers[action.id]) if action.id in self._audit else None
 
     def _record(self, audit: Audit, answer: list[Acted]) -> None:
         self._audit[audit.id] = audit
@@ -182,6 +194,8 @@ class MemoryLedger(UnitLedger):
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         with self.guard:
+            if recorded := self._recorded(action):
+                check_repeat(recorded[0], "forget", [document])
             count = self._drop_remembered(tenant, document)
             self._record(audited(action, "forget", [document], self._clock.now()), [])
             return count
@@ -193,4 +207,18 @@ class MemoryLedger(UnitLedger):
         return len(gone)
 
     def close(self) -> None:
-        """Nothing to let go of: the data ends with the object."""
+        """The data stays with the object, and nobody can reach it any more."""
+        self.closed = True
+
+
+def _undo(unit: Unit, job: Job | None, lengths: tuple[int, int, int], acted: dict[str, Acted]) -> None:
+    """Put a unit back to what it was before a step that failed."""
+    for task_id, before in unit.touched.items():
+        if before is None:
+            del unit.tasks[task_id]
+        else:
+            unit.tasks[task_id] = before
+    unit.touched.clear()
+    unit.job, unit.acted, unit.deleted = job, acted, False
+    attempts, events, usage = lengths
+    del unit.attempts[attempts:], unit.events[events:], unit.usage[usage:]

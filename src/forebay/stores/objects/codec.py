@@ -23,6 +23,7 @@ def unit_bytes(unit: Unit, order: int) -> bytes:
             "order": order,
             "deleted": unit.deleted,
             "tenants": {task.id: task.tenant for task in unit.tasks.values()} if unit.deleted else {},
+            "claims": {task.id: task.claim_count for task in unit.tasks.values()} if unit.deleted else {},
             "usage": kept,
             "job": None if unit.deleted or unit.job is None else asdict(unit.job),
             "tasks": [] if unit.deleted else [task._asdict() for task in unit.tasks.values()],

@@ -26,6 +26,7 @@ from forebay.rules import fairness
 from forebay.rules.actions import audited
 from forebay.rules.fairness import Line, Place
 from forebay.rules.unit import Unit
+from forebay.stores.checks import check_repeat
 from forebay.stores.objects import codec
 from forebay.stores.units import UnitLedger, summed
 
@@ -82,8 +83,10 @@ class ObjectsLedger(UnitLedger):
         def step(data: dict[str, Any]) -> tuple[bytes, bool]:
             if not data["deleted"]:
                 return codec.pack(data), False
+            _go_on(unit, data["claims"])
             fresh = json.loads(codec.unit_bytes(unit, time.time_ns()))
-            return codec.pack({**fresh, "usage": data["usage"], "tenants": data["tenants"]}), True
+            kept = {name: data[name] for name in ("usage", "tenants", "claims")}
+            return codec.pack({**fresh, **kept}), True
 
         key = f"units/{unit.id}"
         return self._put_new(key, codec.unit_bytes(unit, time.time_ns())) or bool(self._swap(key, step))
@@ -98,7 +101,10 @@ class ObjectsLedger(UnitLedger):
                 return codec.pack(data), None
             unit = codec.unit_of(data)
             answer = step(unit)
-            return codec.unit_bytes(unit, data["order"]), answer
+            _go_on(unit, data["claims"])
+            changed = json.loads(codec.unit_bytes(unit, data["order"]))
+            kept = {name: {**data[name], **changed[name]} for name in ("tenants", "claims")}
+            return codec.pack({**changed, **kept}), answer
 
         return self._swap(f"units/{unit_id}", swap)
 
@@ -183,9 +189,11 @@ class ObjectsLedger(UnitLedger):
     def _wake(self) -> None:
         """Those who wait find out when they look."""
 
-    def _recorded(self, action: Action) -> list[Acted] | None:
+    def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
         found = self._get(f"audit/{action.id}")
-        return [Acted(**one) for one in found[0]["answer"]] if found else None
+        if found is None:
+            return None
+        return _audit(found[0]["line"]), [Acted(**one) for one in found[0]["answer"]]
 
     def _record(self, audit: Audit, answer: list[Acted]) -> None:
         line = {"order": time.time_ns(), "answer": [asdict(one) for one in answer], "line": asdict(audit)}
@@ -193,7 +201,7 @@ class ObjectsLedger(UnitLedger):
 
     def audit(self, *, most: int = 100) -> list[Audit]:
         lines = sorted(self._all("audit"), key=lambda data: -data["order"])[:most]
-        return [Audit(**{**data["line"], "targets": tuple(data["line"]["targets"])}) for data in lines]
+        return [_audit(data["line"]) for data in lines]
 
     def used(self, *, tenant: str | None = None) -> list[Usage]:
         found: list[Usage] = []
@@ -212,6 +220,8 @@ class ObjectsLedger(UnitLedger):
         return [Remembered(**data) for data in self._all("remembered")]
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
+        if recorded := self._recorded(action):
+            check_repeat(recorded[0], "forget", [document])
         count = self._drop_remembered(tenant, document)
         self._record(audited(action, "forget", [document], self._clock.now()), [])
         return count
@@ -224,6 +234,7 @@ class ObjectsLedger(UnitLedger):
 
     def close(self) -> None:
         """Nothing is held between calls."""
+        self.closed = True
 
 
 def _place(unit: Unit, tasks: dict[str, Task]) -> None:
@@ -236,6 +247,17 @@ def _place(unit: Unit, tasks: dict[str, Task]) -> None:
             and stored.available_at == task.available_at
         ):
             unit.put(task)
+
+
+def _go_on(unit: Unit, claims: dict[str, int]) -> None:
+    """Tasks that come back under their key after a deletion go on from their last token."""
+    for task in list(unit.tasks.values()):
+        if task.claim_count < claims.get(task.id, 0):
+            unit.put(task._replace(claim_count=claims[task.id]))
+
+
+def _audit(line: dict[str, Any]) -> Audit:
+    return Audit(**{**line, "targets": tuple(line["targets"])})
 
 
 def _line(task: Task) -> Line:

@@ -8,7 +8,8 @@ from pathlib import Path
 import apsw
 
 from forebay.errors import BadInput
-from forebay.stores.sqlite.connection import mapped, sync
+from forebay.ids import shown
+from forebay.stores.sqlite.connection import make_file, mapped, sync
 
 _PAGES_A_STEP = 2000
 
@@ -20,11 +21,15 @@ def check(db: apsw.Connection) -> list[str]:
 
 def write(db: apsw.Connection, target: Path) -> None:
     """The copy appears under its name only when it is whole and on the disk."""
+    if not isinstance(target, (str, Path)):
+        raise BadInput(f"{shown(target)} is no path.", remedy="Name a new file for the backup.")
+    target = Path(target)
     if target.exists():
         raise BadInput(f"{target} exists already.", remedy="Name a new file for the backup.")
     draft = target.with_name(f"{target.name}.{os.getpid()}.part")
     with mapped(target):
         try:
+            make_file(draft)
             copy = apsw.Connection(str(draft))
             try:
                 # One read transaction around it all: else each commit of a writer would begin the copy anew.

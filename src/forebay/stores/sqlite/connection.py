@@ -30,11 +30,11 @@ _LEAST_VERSION = (3, 51, 3)
 def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> apsw.Connection:
     """A connection in WAL mode that syncs every commit; creates the file and its folder if need be."""
     check_version(apsw.sqlite_lib_version())
-    if path.is_dir():
-        raise BadInput(f"{path} is a folder.", remedy="Name a file in it, such as forebay.db.")
     with mapped(path):
+        if path.is_dir():
+            raise BadInput(f"{path} is a folder.", remedy="Name a file in it, such as forebay.db.")
         _make_folder(path.parent)
-        _make_file(path)
+        make_file(path)
         db = apsw.Connection(str(path), vfs=vfs)
         db.set_busy_timeout(round(busy_timeout_s * 1000))
         # Else SQLite plans a statement anew for every call, to look at its arguments: four times the cost.
@@ -75,7 +75,7 @@ def _keep_log(db: apsw.Connection, *, until: float) -> None:
             return
 
 
-def _make_file(path: Path) -> None:
+def make_file(path: Path) -> None:
     """Payloads are nobody else's business; SQLite gives its other files the same mode."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

@@ -79,9 +79,14 @@ def settle(tx: Transaction, settles: Sequence[Settle], worker: str) -> tuple[Set
             finished.append(Finished(row, settlement.settled(row, one, tx.now), worker, one))
     end(tx, finished)
     # Asked after `end`, so that a settle that stands twice in one batch is found settled the second time.
-    before = {tuple(row) for row in tx.query("settled_before", asked=missed)} if missed else set()
-    done = {(one.held.id, one.held.claim_count) for one in finished} | before
-    return tuple(Settled(one.task_id, one.token, (one.task_id, one.token) not in done) for one in settles)
+    written = {(row[0], row[1]): row[2] for row in tx.query("settled_before", asked=missed)} if missed else {}
+    done = {(one.held.id, one.held.claim_count): one.settle for one in finished}
+    return tuple(Settled(one.task_id, one.token, fenced=not _done(one, done, written)) for one in settles)
+
+
+def _done(one: Settle, done: dict[tuple[str, int], Settle | None], written: dict[tuple[str, int], str]) -> bool:
+    key = (one.task_id, one.token)
+    return done.get(key) is one or (key in written and settlement.repeats(one, written[key]))
 
 
 def release(tx: Transaction, releases: Sequence[Release], worker: str) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import apsw
 
 from forebay import ids
 from forebay.bridge import Call
 from forebay.clock import Clock, SystemClock
-from forebay.errors import BadInput, StoreClosed, StoreUnreachable
+from forebay.errors import StoreClosed, StoreUnreachable
 from forebay.model.exchange import (
     Acted,
     Action,
@@ -35,6 +35,7 @@ from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_RESCUED
+from forebay.stores.checks import check_ages, check_batch, check_exchange, check_targets
 from forebay.stores.sqlite import backup, exchange, forks, reads, rows, writes
 from forebay.stores.sqlite.connection import connect, mapped
 from forebay.stores.sqlite.files import Files
@@ -43,6 +44,8 @@ from forebay.stores.sqlite.transaction import Transaction, encode
 from forebay.stores.sqlite.wake import Wakeups
 
 T = TypeVar("T")
+_GROUP_TASKS = 1000
+_GROUP_SIZE = 4 * 1024 * 1024
 
 
 class SqliteLedger:
@@ -53,6 +56,7 @@ class SqliteLedger:
         self._clock = clock or SystemClock()
         self._vfs = vfs
         self._lock = threading.Lock()
+        self._closed = False
         self._files: Files | None = None
         self._replaced: list[Files] = []
         self._wake = Wakeups(self._path)
@@ -64,6 +68,8 @@ class SqliteLedger:
             with self._lock:
                 files = self._files
                 if files is None:
+                    if self._closed:
+                        raise StoreClosed("The ledger was closed.", remedy="Open it again.")
                     files = self._files = Files(self._path, self._vfs, self._run)
         return files
 
@@ -130,7 +136,10 @@ class SqliteLedger:
         return self._using(use)
 
     def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
-        return self._write(partial(writes.submit, batch=batch)) if batch else []
+        answers: list[Submitted] = []
+        for group in _groups(check_batch(batch)):
+            answers += self._write(partial(writes.submit, batch=group))
+        return answers
 
     def open_session(self, session: Session) -> None:
         self._write(partial(writes.open_session, session=session))
@@ -168,6 +177,7 @@ class SqliteLedger:
         releases: Sequence[Release] = (),
         wants: Sequence[Want] = (),
     ) -> Reply:
+        settles, releases, wants = check_exchange(session_id, n, settles, releases, wants)
         if not settles and not releases and (idle := self._look(self._idle, session_id, n, wants)):
             return idle
 
@@ -181,13 +191,15 @@ class SqliteLedger:
 
     def _idle(self, db: apsw.Connection, session_id: str, n: int, wants: Sequence[Want]) -> Reply | None:
         """The answer when nothing is there to do: it costs no write, so idle workers do not wear the disk."""
-        statement = "SELECT exchange_n FROM sessions WHERE id = ? AND ended_at IS NULL"
-        found = db.execute(statement, (session_id,)).fetchone()
+        now = self._clock.now()
+        statement = "SELECT exchange_n FROM sessions WHERE id = ? AND ended_at IS NULL AND expires_at - ? > lease_s / 2"
+        found = db.execute(statement, (session_id, now)).fetchone()
+        # A session that is half through its lease is renewed by an exchange, and that is a write.
         if found is None or n <= found[0]:
             return None
-        now = self._clock.now()
         left = exchange.waiting(Transaction(db, now), wants)
-        if any(left["lanes"].values()) or left["next_due_in_s"] == 0.0:
+        hungry = {want.kind for want in wants if want.count}
+        if any(left["lanes"][kind] for kind in hungry) or left["next_due_in_s"] == 0.0:
             return None
         return Reply(now=now, **left)
 
@@ -215,14 +227,15 @@ class SqliteLedger:
         return self._act("lose_result", [task_id], action, step)[0]
 
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
-        named = _checked(ids)
+        named = check_targets(ids, action)
         return self._write(lambda tx: writes.act(tx, "delete", named, action, writes.deletion(tx)))
 
     def _act(self, verb: str, targets: Sequence[str], action: Action, step: writes.Step) -> list[Acted]:
-        named = _checked(targets)
+        named = check_targets(targets, action)
         return self._write(lambda tx: writes.act(tx, verb, named, action, step))
 
     def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
+        check_ages(older_than_s, most)
         return self._write(partial(writes.prune, older_than_s=older_than_s, action=action, most=most))
 
     def get(self, task_id: str) -> Task | None:
@@ -263,6 +276,7 @@ class SqliteLedger:
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         def step(tx: Transaction) -> int:
+            writes.recorded(tx, "forget", [document], action)
             count = writes.forget(tx, tenant, document)
             writes.record(tx, "forget", [document], action, [])
             return count
@@ -278,10 +292,17 @@ class SqliteLedger:
     def backup(self, target: Path) -> None:
         self._aside(partial(backup.write, target=target))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self._wake.close()
         # Under the lock to the end, so that no fork comes between.
         with self._lock:
+            self._closed = True
             for files in self._let_go():
                 files.close()
 
@@ -338,7 +359,17 @@ def _lose_result(unit: Unit, target: str, now: float, *, result_blob: str | None
     return actions.lose_result(unit, target, result_blob, now)
 
 
-def _checked(targets: Sequence[str]) -> list[str]:
-    if isinstance(targets, str):
-        raise BadInput("A list of ids is wanted, not one text.", remedy="Put the id into a list.")
-    return [ids.check_id(target) for target in targets]
+def _groups(batch: Sequence[NewTask | NewJob]) -> Iterator[list[NewTask | NewJob]]:
+    """Parts of a bulk that are short enough for others to get a turn between them; a job stays whole."""
+    group: list[NewTask | NewJob] = []
+    count = size = 0
+    for new in batch:
+        tasks = new.tasks if isinstance(new, NewJob) else (new,)
+        group.append(new)
+        count += len(tasks)
+        size += sum(len(task.payload_json) for task in tasks)
+        if count >= _GROUP_TASKS or size >= _GROUP_SIZE:
+            yield group
+            group, count, size = [], 0, 0
+    if group:
+        yield group

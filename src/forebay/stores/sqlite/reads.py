@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -135,22 +134,8 @@ def events(db: apsw.Connection, job_id: str, after: int, most: int) -> list[Even
 
 
 def audit(db: apsw.Connection, most: int) -> list[Audit]:
-    found = db.execute(
-        "SELECT id, at, who, tenant, verb, targets, target_count, note FROM audit ORDER BY seq DESC LIMIT ?", (most,)
-    )
-    return [
-        Audit(
-            id=row[0],
-            at=row[1],
-            who=row[2],
-            tenant=row[3],
-            verb=row[4],
-            targets=tuple(json.loads(row[5])),
-            target_count=row[6],
-            note=row[7],
-        )
-        for row in found
-    ]
+    found = db.execute(f"SELECT {rows.AUDIT} FROM audit ORDER BY seq DESC LIMIT ?", (most,))  # noqa: S608 - constant
+    return [rows.audit(row) for row in found]
 
 
 def used(db: apsw.Connection, tenant: str | None) -> list[Usage]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from forebay.model.exchange import Session
+from forebay.model.exchange import Audit, Session
 from forebay.model.job import Event, Job
 from forebay.model.task import Attempt, Role, Status, Task, WaitReason
 
@@ -86,6 +86,14 @@ def attempt(task_id: str, row: Row) -> Attempt:
     fields["status"] = _STATUS[fields["status"]]
     fields["settled"] = bool(fields["settled"])
     return Attempt(task_id=task_id, **fields)
+
+
+AUDIT = ", ".join(Audit.__slots__)
+
+
+def audit(row: Row) -> Audit:
+    fields = dict(zip(Audit.__slots__, row, strict=True))
+    return Audit(**{**fields, "targets": _tuple(fields["targets"])})
 
 
 def event(row: Row) -> Event:

@@ -15,6 +15,7 @@ from forebay.rules.fairness import Line, Place
 from forebay.stores.sqlite import rows
 from forebay.stores.sqlite.queries import sql
 
+_STATEMENT_SIZE = 64 * 1024 * 1024  # of JSON in one argument; SQLite takes up to 1 GB
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -94,13 +95,24 @@ class Transaction:
         due = [task for task in tasks if task.available_at <= self.now]
         places = [Place(Line(task.kind, task.lane, task.priority), task.flow) for task in due]
         tag_of = dict(zip((task.id for task in due), self.tags(places), strict=True))
-        added, payloads = [], []
+        tokens = self._tokens(tasks)
+        added, payloads, size = [], [], 0
         for seq, task in enumerate(tasks, seq + 1):  # noqa: B020 - numbering goes on from the last one
-            added.append(_added_row(seq, task, tag_of.get(task.id)))
+            added.append(_added_row(seq, task, tag_of.get(task.id), tokens.get(task.id, 0)))
             payloads.append([seq, task.payload_json])
+            size += len(task.payload_json or "")
+            if size > _STATEMENT_SIZE:
+                self.query("add_payloads", rows=payloads)
+                payloads, size = [], 0
         self.query("add_tasks", rows=added, now=self.now)
         self.query("add_payloads", rows=payloads)
         self.woken = True
+
+    def _tokens(self, tasks: Sequence[Task]) -> dict[str, int]:
+        """Where the tokens of tasks go on that were deleted and come back: a late worker may still hold an old one."""
+        if not self.execute("SELECT 1 FROM buried LIMIT 1"):
+            return {}
+        return dict(self.query("buried", ids=[task.id for task in tasks]))
 
     def tags(self, places: Sequence[Place]) -> list[int]:
         lines = [list(line) for line in {place.line for place in places}]
@@ -118,7 +130,7 @@ def encode(value: object) -> str:
     return _encode(value)
 
 
-def _added_row(seq: int, task: Task, tag: int | None) -> list[Any]:
+def _added_row(seq: int, task: Task, tag: int | None, token: int) -> list[Any]:
     return [
         seq,
         task.id,
@@ -143,4 +155,5 @@ def _added_row(seq: int, task: Task, tag: int | None) -> list[Any]:
         task.available_at,
         task.wait_reason,
         task.retry_count,
+        token,
     ]

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from forebay.stores.base import notify
+
 _ROOM = 60  # of about 100 bytes; the rest is for the file name
 _STALE = (ConnectionRefusedError, FileNotFoundError)
 
@@ -54,24 +56,20 @@ class Wakeups:
                 message = receiver.recv(16)
             except OSError:
                 return
-            if message == b"end":
+            if not message:
                 return
-            self._notify()
-
-    def _notify(self) -> None:
-        for wake in list(self._listeners):
-            wake()
+            for wake in list(self._listeners):
+                notify(wake)
 
     def send(self) -> None:
-        """Wake every listener, here at once and elsewhere by datagram; never blocks and never fails."""
-        self._notify()
+        """Wake every listener, here and elsewhere, each on a thread of its own; never blocks and never fails."""
         with contextlib.suppress(OSError):
-            others = [file.name for file in self._folder.iterdir() if file != self._own]
-            if not others:
+            listening = [file.name for file in self._folder.iterdir()]
+            if not listening:
                 return
             with _short(self._folder) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.settimeout(0)
-                for name in others:
+                for name in listening:
                     self._send_one(sender, f"{folder}/{name}", self._folder / name)
 
     def _send_one(self, sender: socket.socket, address: str, file: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from forebay import ids
 from forebay.errors import NotFound
 from forebay.model.exchange import Acted, Action, Release, Remembered, Session, Submitted
 from forebay.model.job import NewJob
@@ -14,28 +13,30 @@ from forebay.rules import actions, settlement
 from forebay.rules import unit as units
 from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
+from forebay.stores.checks import check_repeat
 from forebay.stores.sqlite import exchange, rows
 from forebay.stores.sqlite.exchange import Finished
 from forebay.stores.sqlite.rows import Held
 from forebay.stores.sqlite.transaction import Transaction, encode
 
 Step = Callable[[Unit, str, float], Acted]
+_TOKENS_KEPT_S = 30 * 86_400.0
 _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in what is rescued late
 
 
 def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
-    known: dict[str, str | None] = {}
+    asked = [new.id for new in batch]
+    known: dict[str, tuple[type, str | None]] = {}
     for query, kind in (("known_tasks", NewTask), ("known_jobs", NewJob)):
-        if asked := [new.id for new in batch if isinstance(new, kind)]:
-            known.update(tx.query(query, ids=asked))
+        known.update((row[0], (kind, row[1])) for row in tx.query(query, ids=asked))
     answers = []
     added: list[Task] = []
     for new in batch:
         if new.id in known:
-            same = known[new.id] == new.payload_hash
+            same = known[new.id] == (type(new), new.payload_hash)
             answers.append(Submitted(new.id, "existing" if same else "conflict"))
             continue
-        known[new.id] = new.payload_hash
+        known[new.id] = (type(new), new.payload_hash)
         unit = units.create(new, tx.now)
         added.extend(unit.tasks.values())
         if unit.job is not None:
@@ -48,6 +49,7 @@ def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> list[Submitted
 
 
 def open_session(tx: Transaction, session: Session) -> None:
+    tx.execute("DELETE FROM sessions WHERE ended_at < ?", tx.now - _SESSIONS_KEPT_S)
     tx.execute(
         "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, NULL, 0) ON CONFLICT (id) DO NOTHING",
         session.id,
@@ -68,7 +70,6 @@ def close_session(tx: Transaction, session_id: str) -> None:
 
 def rescue(tx: Transaction, most: int) -> list[str]:
     tx.execute("UPDATE sessions SET ended_at = ? WHERE ended_at IS NULL AND expires_at <= ?", tx.now, tx.now)
-    tx.execute("DELETE FROM sessions WHERE ended_at < ?", tx.now - _SESSIONS_KEPT_S)
     lost = tx.query("lost", now=tx.now, most=most)
     if not lost:
         return []
@@ -90,21 +91,38 @@ def _workers(tx: Transaction) -> dict[str, str]:
 
 def act(tx: Transaction, verb: str, targets: Sequence[str], action: Action, step: Step) -> list[Acted]:
     """Apply a step to each target's unit; the same action again gets the answer that it got before."""
-    answered = tx.execute("SELECT answer FROM audit WHERE id = ?", action.id)
-    if answered:
-        return [Acted(*one) for one in json.loads(answered[0][0])]
+    if (answered := recorded(tx, verb, targets, action)) is not None:
+        return answered
     answer = []
+    loaded: dict[str, tuple[Unit, set[str]]] = {}
     for target in targets:
-        unit = load(tx, target)
-        if unit is None:
+        unit_id = _unit_of(tx, target)
+        if unit_id not in loaded and (found := load(tx, unit_id)):
+            loaded[unit_id] = (found, set(found.tasks))
+        unit, _ = loaded.get(unit_id, (None, set()))
+        if unit is None or unit.deleted:
             answer.append(Acted(target, NotFound.code, f"There is no task or job {target}."))
-            continue
-        known = set(unit.tasks)
-        answer.append(step(unit, target, tx.now))
+        else:
+            answer.append(step(unit, target, tx.now))
+    for unit, known in loaded.values():
         save(tx, unit, known)
     record(tx, verb, targets, action, answer)
     tx.woken = True
     return answer
+
+
+def recorded(tx: Transaction, verb: str, targets: Sequence[str], action: Action) -> list[Acted] | None:
+    """The answer that the same action got before."""
+    found = tx.execute(f"SELECT {rows.AUDIT}, answer FROM audit WHERE id = ?", action.id)  # noqa: S608 - constant
+    if not found:
+        return None
+    check_repeat(rows.audit(found[0][:-1]), verb, targets)
+    return [Acted(*one) for one in json.loads(found[0][-1])]
+
+
+def _unit_of(tx: Transaction, target: str) -> str:
+    found = tx.execute("SELECT job_id FROM tasks WHERE id = ?", target)
+    return (found and found[0][0]) or target
 
 
 def record(tx: Transaction, verb: str, targets: Sequence[str], action: Action, answer: Sequence[Acted]) -> None:
@@ -124,19 +142,12 @@ def record(tx: Transaction, verb: str, targets: Sequence[str], action: Action, a
     )
 
 
-def load(tx: Transaction, target: str) -> Unit | None:
-    """The whole unit of a task or job."""
-    tx.finish()  # what an earlier target of the same action did to the job must be seen here
-    found = tx.execute("SELECT job_id FROM tasks WHERE id = ?", ids.check_id(target))
-    job_id = found[0][0] if found else target
-    if job_id is not None:
-        job = tx.job(job_id)
-        if job is None:
-            return None
-        stored = tx.execute(f"SELECT {rows.TASK} FROM tasks WHERE job_id = ? ORDER BY seq", job_id)  # noqa: S608 - constant
-        return Unit(job, {row[0]: rows.task(row) for row in stored})
-    stored = tx.execute(f"SELECT {rows.TASK} FROM tasks WHERE id = ?", target)  # noqa: S608 - constant
-    return Unit(None, {target: rows.task(stored[0])})
+def load(tx: Transaction, unit_id: str) -> Unit | None:
+    """A whole unit."""
+    job = tx.job(unit_id)
+    column = "id" if job is None else "job_id"
+    stored = tx.execute(f"SELECT {rows.TASK} FROM tasks WHERE {column} = ? ORDER BY seq", unit_id)  # noqa: S608 - constant
+    return Unit(job, {row[0]: rows.task(row) for row in stored}) if job or stored else None
 
 
 def save(tx: Transaction, unit: Unit, known: set[str]) -> None:
@@ -186,10 +197,18 @@ def deletion(tx: Transaction) -> Step:
 
 
 def delete(tx: Transaction, unit_ids: Sequence[str]) -> None:
+    """Drop units with all that belongs to them; their last tokens stay, for as long as a worker may come back."""
     named = encode(list(unit_ids))
     own = "SELECT value FROM json_each(?)"
     members = f"SELECT seq FROM tasks WHERE id IN ({own}) UNION SELECT seq FROM tasks WHERE job_id IN ({own})"  # noqa: S608 - constant
     seqs = [row[0] for row in tx.execute(members, named, named)]
+    tx.execute(
+        f"INSERT INTO buried SELECT id, claim_count, ? FROM tasks WHERE seq IN ({own}) AND claim_count > 0"  # noqa: S608 - constant
+        " ON CONFLICT (id) DO UPDATE SET claim_count = excluded.claim_count, at = excluded.at",
+        tx.now,
+        encode(seqs),
+    )
+    tx.execute("DELETE FROM buried WHERE at < ?", tx.now - _TOKENS_KEPT_S)
     for table, column in (("history", "task_seq"), ("payloads", "task_seq"), ("results", "task_seq"), ("tasks", "seq")):
         tx.execute(f"DELETE FROM {table} WHERE {column} IN ({own})", encode(seqs))  # noqa: S608 - constant
     tx.execute(f"DELETE FROM events WHERE job_id IN ({own})", named)  # noqa: S608 - constant

@@ -8,8 +8,8 @@ from forebay import ids
 from forebay.clock import ManualClock
 from forebay.model.exchange import Hold, Release, Settle
 from forebay.model.job import Event
-from forebay.model.outcome import Completed
-from forebay.model.task import Status, Task
+from forebay.model.outcome import Completed, Failed
+from forebay.model.task import NewTask, Status, Task
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, everything, put, stored
 from forebay.testing.workers import Worker, action, blob, chunk, follow, job_of, lone, usage
@@ -23,11 +23,15 @@ LATE = Completed(
 )
 
 
+def _late(task: Task) -> Completed:
+    return LATE if task.job_id else replace(LATE, follow_ups=())
+
+
 class FencePromises(LedgerCase):
     def _nothing_changes(self, ledger: Ledger, worker: Worker, task: Task) -> None:
         before = everything(ledger)
-        assert worker.settle(task, LATE).fenced
-        assert worker.settle(task, LATE).fenced
+        assert worker.settle(task, _late(task)).fenced
+        assert worker.settle(task, _late(task)).fenced
         worker.release(task, started=True)
         ledger.renew(worker.id, [Hold(task.id, task.claim_count, 10_000, task.job_id)])
         assert everything(ledger) == before
@@ -100,7 +104,7 @@ class FencePromises(LedgerCase):
         before = everything(ledger)
         # Answered as the first one was: a repeat cannot be told from it. It must not count.
         worker.fail(task)
-        worker.settle(task, LATE)
+        worker.settle(task, _late(task))
         assert everything(ledger) == before
 
     def test_an_old_token_is_refused_in_a_later_generation(self, ledger: Ledger, worker: Worker, other: Worker) -> None:
@@ -166,8 +170,35 @@ class FencePromises(LedgerCase):
         late = worker.take()
         worker.release(late)
         assert ledger.delete([new.id], action())[0].done
-        assert worker.settle(late, LATE).fenced
+        assert worker.settle(late, _late(late)).fenced
         assert ledger.get(late.id) is None
+
+    def test_a_task_that_was_deleted_and_came_back_under_its_key_goes_on_with_its_tokens(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        (task_id,) = put(ledger, NewTask(kind="work", payload=1, idempotency_key="key"))
+        late = worker.take()
+        clock.advance(16)
+        ledger.rescue()
+        ledger.delete([task_id], action())
+        put(ledger, NewTask(kind="work", payload=2, idempotency_key="key"))
+        fresh = Worker(ledger, clock, "worker-3")
+        newer = fresh.take()
+        assert (newer.id, newer.claim_count) == (task_id, late.claim_count + 1)
+        self._nothing_changes(ledger, worker, late)
+        assert not fresh.settle(newer, Completed(result_json='"fresh"')).fenced
+        stored = ledger.get(task_id)
+        assert stored is not None
+        assert stored.result == "fresh"
+
+    def test_of_two_different_settles_under_one_token_only_one_is_said_to_be_written(
+        self, ledger: Ledger, worker: Worker
+    ) -> None:
+        put(ledger, lone(1))
+        task = worker.take()
+        settles = [worker.ending(task, Completed()), worker.ending(task, Failed(error_class="refused", text="no"))]
+        assert [one.fenced for one in worker.exchange(settles=settles).settled] == [False, True]
+        assert [one.fenced for one in worker.exchange(settles=settles).settled] == [False, True]
 
     def test_a_session_that_ended_still_settles_what_it_holds(
         self, ledger: Ledger, clock: ManualClock, worker: Worker

@@ -137,3 +137,13 @@ class SessionPromises(LedgerCase):
         ledger = self.reopened(ledger, clock)
         assert ledger.sessions() == before
         assert before[0].exchange_n == 1
+
+    def test_a_session_that_only_asks_for_work_stays_alive(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        for _ in range(10):
+            clock.advance(6)
+            assert worker.exchange(wants=[Want("work", 1)]).alive
+            ledger.rescue()
+        put(ledger, lone(1))
+        assert len(worker.claim(1)) == 1

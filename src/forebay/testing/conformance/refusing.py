@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from forebay import ids
-from forebay.errors import BadInput, BadName, BadPayload, TooLarge
+from forebay.clock import ManualClock
+from forebay.errors import BadInput, BadName, BadPayload, Conflict, StoreClosed, TooLarge
 from forebay.model.exchange import Action, Hold, Release, Remembered, Session, Settle, Usage, Want
 from forebay.model.job import Event, NewJob
 from forebay.model.outcome import Completed, Rescheduled
@@ -236,3 +237,61 @@ class RefusalPromises(LedgerCase):
         with pytest.raises(BadInput):
             worker.ending(task, Completed(result_blob="no blob"))
         assert [each.status for each in all_tasks(ledger)] == [Status.RUNNING]
+
+    @pytest.mark.parametrize("n", [None, "x", 0, -1, 1.5, math.nan, True, 2**70])
+    def test_a_number_that_cannot_be_an_exchange_is_refused(self, ledger: Ledger, worker: Worker, n: object) -> None:
+        put(ledger, lone(1))
+        with pytest.raises(BadInput):
+            ledger.exchange(worker.id, cast("int", n), wants=[Want("work", 1)])
+        assert len(worker.claim(1)) == 1
+
+    @pytest.mark.parametrize("batch", [None, 1, "text", [1], [None], {"a": 1}])
+    def test_a_batch_of_something_else_is_refused(self, ledger: Ledger, batch: object) -> None:
+        with pytest.raises(BadInput):
+            ledger.submit(cast("list[NewTask]", batch))
+
+    def test_of_a_batch_with_a_bad_item_nothing_is_stored(self, ledger: Ledger) -> None:
+        with pytest.raises(BadInput):
+            ledger.submit([lone(1), chunk(1)])
+        assert all_tasks(ledger) == []
+
+    @pytest.mark.parametrize("result_json", ["not json", '"\0"', '"\\ud800"', "NaN", "x" * 2_000_000, b"1", 5])
+    def test_a_result_that_is_no_json_is_refused(self, result_json: object) -> None:
+        with pytest.raises(BadInput):
+            Completed(result_json=cast("str", result_json))
+
+    def test_an_action_is_good_for_one_request(self, ledger: Ledger) -> None:
+        first, second = put(ledger, lone(1), lone(2))
+        once = action()
+        assert ledger.cancel([first], once)[0].done
+        for another in (
+            lambda: ledger.cancel([second], once),
+            lambda: ledger.retry([first], once),
+            lambda: ledger.forget("default", BLOB, once),
+            lambda: ledger.lose_result(first, None, once),
+        ):
+            with pytest.raises(Conflict, match="was used before"):
+                another()
+        assert stored(ledger, second).status is Status.PENDING
+
+    def test_a_task_and_a_job_cannot_share_an_id(self, ledger: Ledger, worker: Worker) -> None:
+        job = job_of(2)
+        put(ledger, job)
+        worker.take()
+        assert ledger.submit([lone(1, id=job.id)])[0].outcome == "conflict"
+        assert ledger.delete([job.id], action())[0].outcome == "running"
+
+    @pytest.mark.parametrize("age_s", [-1, math.nan, "1", None])
+    def test_a_retention_that_is_no_age_is_refused(self, ledger: Ledger, worker: Worker, age_s: object) -> None:
+        put(ledger, lone(1))
+        worker.complete(worker.take())
+        with pytest.raises(BadInput):
+            ledger.prune({Status.COMPLETED: cast("float", age_s)}, action())
+        assert len(all_tasks(ledger)) == 1
+
+    def test_a_closed_ledger_says_so(self, clock: ManualClock) -> None:
+        with self.make_ledger(clock) as ledger:
+            put(ledger, lone(1))
+        ledger.close()
+        with pytest.raises(StoreClosed):
+            ledger.submit([lone(2)])

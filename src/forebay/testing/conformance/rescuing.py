@@ -6,6 +6,7 @@ from itertools import chain
 
 from forebay.clock import ManualClock
 from forebay.model.exchange import Hold
+from forebay.model.outcome import Failed
 from forebay.model.task import Status
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, everything, job_row, put, stored
@@ -130,6 +131,8 @@ class RescuePromises(LedgerCase):
 
     def test_attempts_that_ended_otherwise_do_not_make_poison(self, ledger: Ledger, clock: ManualClock) -> None:
         (task_id,) = put(ledger, lone(1))
+        survivor = Worker(ledger, clock, lease_s=100_000)
+        survivor.settle(survivor.take(), Failed(error_class="timeout", text="60 s", delay_s=0))
         for _ in range(4):
             Worker(ledger, clock).take()
             clock.advance(20)
@@ -140,5 +143,4 @@ class RescuePromises(LedgerCase):
         ledger.close_session(worker.id)
         task = stored(ledger, task_id)
         assert (task.status, task.lost_count) == (Status.PENDING, 4)
-        survivor = Worker(ledger, clock)
         assert not survivor.complete(survivor.take()).fenced

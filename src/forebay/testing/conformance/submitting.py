@@ -12,7 +12,7 @@ from forebay.model.task import NewTask, Role, Status
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, event_names, everything, job_row, put, stored
 from forebay.testing.invariants import all_tasks
-from forebay.testing.workers import BLOB, Worker, action, chunk, job_of, lone, split_job
+from forebay.testing.workers import BLOB, Worker, action, blob, chunk, job_of, lone, split_job
 
 
 class SubmitPromises(LedgerCase):
@@ -161,3 +161,14 @@ class SubmitPromises(LedgerCase):
         assert everything(ledger) == before
         assert ledger.mine(worker.id) == [claimed]
         assert ledger.submit([job, task]) == [Submitted(job.id, "existing"), Submitted(task.id, "existing")]
+
+    def test_a_key_that_comes_again_for_other_work_is_a_conflict(self, ledger: Ledger) -> None:
+        put(ledger, lone(1, idempotency_key="task", payload_blob=blob(1)))
+        assert ledger.submit([lone(1, idempotency_key="task", payload_blob=blob(2))])[0].outcome == "conflict"
+        put(ledger, job_of(2, idempotency_key="job"))
+        for other in (
+            job_of(2, idempotency_key="job", merge=False),
+            NewJob(pipeline="ocr", tasks=(chunk(0), chunk(2)), idempotency_key="job", merge=job_of(1).merge),
+        ):
+            assert other.id == job_of(2, idempotency_key="job").id
+            assert ledger.submit([other])[0].outcome == "conflict"

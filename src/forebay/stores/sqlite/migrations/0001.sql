@@ -140,6 +140,9 @@ CREATE TABLE usage (
     at REAL NOT NULL
 ) STRICT;
 
+-- The last tokens of deleted tasks: one that is submitted again under its key goes on from there.
+CREATE TABLE buried (id TEXT PRIMARY KEY, claim_count INTEGER NOT NULL, at REAL NOT NULL) STRICT, WITHOUT ROWID;
+
 CREATE TABLE audit (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

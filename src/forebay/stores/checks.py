@@ -1,0 +1,76 @@
+"""Checks what is handed to a ledger's verbs, alike for all stores, before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from forebay import ids
+from forebay.errors import BadInput, Conflict
+from forebay.model.exchange import Action, Audit, Release, Settle, Want
+from forebay.model.job import NewJob
+from forebay.model.names import check_count, check_duration
+from forebay.model.task import NewTask, Role, Status
+
+_MOST_EXCHANGES = 2**53
+
+
+def check_batch(batch: object) -> list[NewTask | NewJob]:
+    new = _listed("batch", batch, (NewTask, NewJob))
+    for one in new:
+        if isinstance(one, NewTask) and one.role is not Role.LONE:
+            raise BadInput(f"A {one.role} task is submitted with its job.", remedy="Submit a NewJob.")
+    return new
+
+
+def check_exchange(
+    session_id: object, n: object, settles: object, releases: object, wants: object
+) -> tuple[list[Settle], list[Release], list[Want]]:
+    if not isinstance(session_id, str):
+        raise BadInput(f"{ids.shown(session_id)} is no session.", remedy="Give the id of an open session.")
+    check_count("n", n, least=1, most=_MOST_EXCHANGES)
+    return (
+        _listed("settles", settles, (Settle,)),
+        _listed("releases", releases, (Release,)),
+        _listed("wants", wants, (Want,)),
+    )
+
+
+def check_targets(targets: object, action: object) -> list[str]:
+    if not isinstance(action, Action):
+        raise BadInput(f"{ids.shown(action)} is no action.", remedy="Give Action(who=…).")
+    return [ids.check_id(target) for target in _listed("ids", targets, (object,))]
+
+
+def check_repeat(before: Audit, verb: str, targets: Sequence[str]) -> None:
+    """An action's id may come back only with the same request: another one would be answered but not done."""
+    if (before.verb, before.target_count, before.targets) != (
+        verb,
+        len(targets),
+        tuple(targets[: len(before.targets)]),
+    ):
+        raise Conflict(
+            f"Action {before.id} was used before, to {before.verb} something else.",
+            remedy="Make a new Action for each request; only a repeat of a request keeps its own.",
+        )
+
+
+def check_ages(older_than_s: object, most: object) -> None:
+    if not isinstance(older_than_s, Mapping):
+        raise BadInput(f"{ids.shown(older_than_s)} is no retention.", remedy="Give seconds by status.")
+    for status, age_s in older_than_s.items():
+        if status not in list(Status):
+            raise BadInput(f"{ids.shown(status)} is no status.", remedy=f"Use one of: {', '.join(Status)}.")
+        check_duration("retention", age_s)
+    check_count("most", most, least=1)
+
+
+def _listed(what: str, values: object, kinds: tuple[type, ...]) -> list[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise BadInput(f"{what} is {ids.shown(values)}.", remedy="Give a list.")
+    listed = list(values)
+    for value in listed:
+        if not isinstance(value, kinds):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise BadInput(f"{what} holds {ids.shown(value)}.", remedy=f"Give a list of {names}.")
+    return listed
