@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from threading import Lock
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from forebay.errors import MaybeApplied, StoreUnreachable
 from forebay.model.exchange import (
@@ -64,6 +64,12 @@ class FaultyLedger:
         self._sleep = sleep
         self._lock = Lock()
         self.fired: Counter[tuple[str, str]] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _draw(self, verb: str) -> tuple[float, bool, bool]:
         """What strikes the next call; as many draws for each, so that one call's fate does not shift the others'."""
