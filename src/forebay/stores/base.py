@@ -118,7 +118,10 @@ class Ledger(Protocol):
         """
 
     def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
-        """Delete units that ended longer ago than their status allows; call again until it returns 0."""
+        """Delete units that ended longer ago than their status allows; call again until it returns 0.
+
+        A job whose follow-ups are still open waits for them.
+        """
 
     def get(self, task_id: str) -> Task | None: ...
 

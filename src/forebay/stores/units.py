@@ -359,4 +359,4 @@ def _is_old(unit: Unit, older_than_s: Mapping[Status, float], now: float) -> boo
     keep_s = older_than_s.get(head.status)
     if keep_s is None or head.finished_at is None or head.finished_at >= now - keep_s:
         return False
-    return all(task.status is not Status.RUNNING for task in unit.tasks.values())
+    return all(task.status.terminal for task in unit.tasks.values())

@@ -94,6 +94,7 @@ class Model:
         self.sessions: dict[str, Member] = {}
         self.used: Counter[tuple[str, str]] = Counter()
         self.hashes: dict[str, str | None] = {}
+        self.tokens: dict[str, int] = {}
 
     @property
     def now(self) -> float:
@@ -113,7 +114,8 @@ class Model:
         """One that is there already stays as it is."""
         generation = self.jobs[unit].generation if unit in self.jobs else 1
         due = max(self.now + new.delay_s, new.available_at or 0.0)
-        self.tasks.setdefault(new.id, Row(new, unit, generation, due, retries=retries))
+        row = Row(new, unit, generation, due, token=self.tokens.get(new.id, 0), retries=retries)
+        self.tasks.setdefault(new.id, row)
 
     def members(self, job_id: str) -> list[Row]:
         return [row for row in self.tasks.values() if row.unit == job_id]

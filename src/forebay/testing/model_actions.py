@@ -108,6 +108,8 @@ class ActingModel(Model):
 
     def _remove(self, unit: str) -> None:
         for row in self.members(unit):
+            # Should it come back under its key, its tokens go on: an old lease must not fit the new task.
+            self.tokens[row.new.id] = row.token
             del self.tasks[row.new.id]
         self.jobs.pop(unit, None)
         del self.hashes[unit]
@@ -120,7 +122,7 @@ class ActingModel(Model):
             if head.status in older_than_s
             and head.finished_at is not None
             and head.finished_at < self.now - older_than_s[head.status]
-            and all(row.status is not Status.RUNNING for row in self.members(unit))
+            and all(row.status.terminal for row in self.members(unit))
         ]
         for unit in old:
             self._remove(unit)

@@ -6,7 +6,19 @@ import pytest
 
 from forebay.errors import BadInput, BadName
 from forebay.ids import check_id
-from forebay.model.exchange import MAX_CLAIMS, Acted, Action, Hold, Remembered, Session, Settle, Usage, Want
+from forebay.model.exchange import (
+    MAX_CLAIMS,
+    Acted,
+    Action,
+    Hold,
+    Release,
+    Remembered,
+    Reply,
+    Session,
+    Settle,
+    Usage,
+    Want,
+)
 from forebay.model.task import NewTask, Role, Status
 from tests.unit.builders import BLOB, JOB_ID, SESSION_ID, TASK_ID, assert_helpful, chunk, follow
 
@@ -28,6 +40,16 @@ def settle(**changes: object) -> Settle:
 def test_a_session_has_a_worker_and_a_lease() -> None:
     session = Session(id=SESSION_ID, worker="host-1 pid 17", kinds=("work",))
     assert (session.lease_s, session.ended_at, session.exchange_n) == (15.0, None, 0)
+    assert Session(id=SESSION_ID, worker="w1", lease_s=0.5).lease_s == 0.5
+
+
+def test_an_answer_is_empty_and_from_a_living_session_unless_it_says_otherwise() -> None:
+    reply = Reply()
+    assert (reply.settled, reply.claims, reply.lanes, reply.next_due_in_s, reply.alive) == ((), (), {}, None, True)
+
+
+def test_a_claim_is_handed_back_unused_unless_it_says_otherwise() -> None:
+    assert not Release(TASK_ID, 1).started
 
 
 @pytest.mark.parametrize(
@@ -56,7 +78,7 @@ def test_a_bad_session_is_refused(change: dict[str, object]) -> None:
 
 
 def test_a_want_names_a_kind_and_a_bounded_count() -> None:
-    assert [Want("work", count).count for count in (0, MAX_CLAIMS)] == [0, MAX_CLAIMS]
+    assert [Want("work", count).count for count in (0, MAX_CLAIMS)] == [0, 1000]
 
 
 @pytest.mark.parametrize(
@@ -175,6 +197,7 @@ def test_an_action_is_done_or_says_why_not() -> None:
 def test_a_remembered_result_is_known_by_hashes() -> None:
     kept = Remembered(tenant="acme", key=BLOB, document=BLOB, result_blob=BLOB, result_json="[1]")
     assert (kept.created_at, kept.result_json) == (0.0, "[1]")
+    assert Remembered(tenant="acme", key=BLOB, document=BLOB).result_blob is None
     fields = {"tenant": "acme", "key": BLOB, "document": BLOB}
     for change in ({"tenant": ".."}, {"key": "k"}, {"document": "scan.pdf"}, {"result_blob": ""}, {"result_json": "["}):
         with pytest.raises(BadInput) as caught:

@@ -93,22 +93,23 @@ def act(tx: Transaction, verb: str, targets: Sequence[str], action: Action, step
     """Apply a step to each target's unit; the same action again gets the answer that it got before."""
     if (answered := recorded(tx, verb, targets, action)) is not None:
         return answered
-    answer = []
+    answer: dict[str, Acted] = {}
     loaded: dict[str, tuple[Unit, set[str]]] = {}
-    for target in targets:
+    for target in dict.fromkeys(targets):
         unit_id = _unit_of(tx, target)
         if unit_id not in loaded and (found := load(tx, unit_id)):
             loaded[unit_id] = (found, set(found.tasks))
         unit, _ = loaded.get(unit_id, (None, set()))
         if unit is None or unit.deleted:
-            answer.append(Acted(target, NotFound.code, f"There is no task or job {target}."))
+            answer[target] = Acted(target, NotFound.code, f"There is no task or job {target}.")
         else:
-            answer.append(step(unit, target, tx.now))
+            answer[target] = step(unit, target, tx.now)
     for unit, known in loaded.values():
         save(tx, unit, known)
-    record(tx, verb, targets, action, answer)
+    answers = [answer[target] for target in targets]
+    record(tx, verb, targets, action, answers)
     tx.woken = True
-    return answer
+    return answers
 
 
 def recorded(tx: Transaction, verb: str, targets: Sequence[str], action: Action) -> list[Acted] | None:
@@ -223,7 +224,8 @@ def prune(tx: Transaction, older_than_s: Mapping[Status, float], action: Action,
         for table, lone in (("tasks", "AND job_id IS NULL"), ("jobs", "")):
             found = tx.execute(
                 f"SELECT id FROM {table} AS head WHERE status = ? AND finished_at < ? {lone}"  # noqa: S608 - constant
-                " AND NOT EXISTS (SELECT 1 FROM tasks WHERE job_id = head.id AND status = 'running') LIMIT ?",
+                " AND NOT EXISTS (SELECT 1 FROM tasks WHERE job_id = head.id AND status IN ('pending', 'running'))"
+                " LIMIT ?",
                 status,
                 tx.now - age_s,
                 most - len(old),

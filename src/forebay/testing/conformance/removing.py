@@ -10,7 +10,7 @@ from forebay.model.task import Status
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
 from forebay.testing.invariants import all_tasks
-from forebay.testing.workers import Worker, action, job_of, lone
+from forebay.testing.workers import Worker, action, follow, job_of, lone
 
 
 class RemovalPromises(LedgerCase):
@@ -125,3 +125,18 @@ class RemovalPromises(LedgerCase):
         ledger.prune({Status.COMPLETED: 5}, asked)
         assert stored(ledger, young).status is Status.COMPLETED
         assert len(ledger.audit()) == 1
+
+    def test_a_job_with_an_open_follow_up_is_not_pruned(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        job = job_of(1, merge=False)
+        put(ledger, job)
+        worker.complete(worker.take(), follow_ups=[follow("told")])
+        clock.advance(100)
+        assert ledger.prune({Status.COMPLETED: 10}, action()) == 0
+        worker.complete(worker.take(follow("told").kind))
+        assert ledger.prune({Status.COMPLETED: 10}, action()) == 1
+
+    def test_an_id_that_stands_twice_in_an_action_is_answered_alike(self, ledger: Ledger) -> None:
+        (task_id,) = put(ledger, lone(1))
+        assert [one.outcome for one in ledger.cancel([task_id, task_id], action())] == ["done", "done"]
