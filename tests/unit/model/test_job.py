@@ -73,6 +73,7 @@ def test_the_ids_of_members_follow_from_their_place_in_the_job() -> None:
     assert [task.id for task in new.tasks] == [member_id(JOB_ID, Role.CHUNK, index) for index in (0, 1)]
     assert {task.tenant for task in new.tasks} == {"acme"}
     assert made(id=JOB_ID).tasks[0].id == new.tasks[0].id != made().tasks[0].id
+    assert split_job(id=JOB_ID).tasks[0].id == member_id(JOB_ID, Role.SPLIT, 1)
 
 
 def test_jobs_without_a_key_are_all_different() -> None:
@@ -190,7 +191,8 @@ def test_an_event_has_a_name_and_fields_that_can_be_stored() -> None:
         Event(name="merging", fields={"at": b""})  # type: ignore[dict-item]  # the point of this test
     with pytest.raises(TooLarge, match="event"):
         Event(name="merging", fields={"text": "x" * 64 * 1024})
-    with pytest.raises(BadInput, match="fields of an event"):
+    with pytest.raises(BadInput, match="fields of an event") as caught:
         Event(name="merging", fields=[("holes", 2)])  # type: ignore[arg-type]  # the point of this test
+    assert_helpful(caught.value)
     with pytest.raises(BadInput, match="event number"):
         Event(name="merging", number=-1)
