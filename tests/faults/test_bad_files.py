@@ -292,3 +292,10 @@ def test_the_files_of_a_ledger_are_their_owners_alone(tmp_path: Path) -> None:
     ledger.close()
     assert modes == {"ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_backup_is_its_owners_alone(tmp_path: Path) -> None:
+    with SqliteLedger(tmp_path / "ledger.db") as ledger:
+        ledger.submit([NewTask(kind="work", payload="secret")])
+        ledger.backup(tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
