@@ -1,1 +1,33 @@
 """Documents wait durably and go through rate-limited, paid APIs exactly as fast as the quota allows."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forebay.app.finished import Finished
+    from forebay.app.forebay import Forebay
+    from forebay.engine.context import Context
+    from forebay.engine.signals import Permanent, Reschedule, Retry
+
+__all__ = ["Context", "Finished", "Forebay", "Permanent", "Reschedule", "Retry"]
+
+_HOMES = {
+    "Context": "forebay.engine.context",
+    "Finished": "forebay.app.finished",
+    "Forebay": "forebay.app.forebay",
+    "Permanent": "forebay.engine.signals",
+    "Reschedule": "forebay.engine.signals",
+    "Retry": "forebay.engine.signals",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for: `import forebay.limits` must not pay for the rest."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'forebay' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

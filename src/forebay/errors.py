@@ -4,13 +4,16 @@ ForebayError
 ├── BadInput              a value we refuse before anything is stored
 │   ├── BadName           a name, id or address outside its alphabet
 │   ├── BadPayload        not JSON, too deep, NUL, lone surrogates
-│   └── TooLarge          over a size bound
+│   ├── TooLarge          over a size bound
+│   └── Ambiguous         the beginning of more than one id
 ├── NotFound              no such task, job, session or blob
 │   └── ChunkNotFound
 ├── Conflict              the request does not fit the present state
 │   ├── IdempotencyConflict
 │   ├── RetryLimitExceeded
 │   └── NotRetryable
+├── NotCompleted          the result of something that failed or was canceled
+├── WaitTimeout           it has not ended within the time that was given
 ├── MissingExtra          an optional dependency is not installed
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
@@ -72,6 +75,10 @@ class TooLarge(BadInput):
     http_status = 413
 
 
+class Ambiguous(BadInput):
+    code = "ambiguous"
+
+
 class NotFound(ForebayError):
     code = "not_found"
     http_status = 404
@@ -98,6 +105,17 @@ class RetryLimitExceeded(Conflict):
 
 class NotRetryable(Conflict):
     code = "not_retryable"
+
+
+class NotCompleted(ForebayError):
+    code = "not_completed"
+    http_status = 409
+
+
+class WaitTimeout(ForebayError):
+    code = "wait_timeout"
+    http_status = 504
+    exit_code = 6
 
 
 class MissingExtra(ForebayError):

@@ -53,6 +53,11 @@ def shown(value: object) -> str:
     return text if len(text) <= _LINE else f"{text[: _LINE - 3]}..."
 
 
+def printable(text: str) -> str:
+    """Foreign text on one line, with whatever could move a cursor or begin another record escaped."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def _text(raw: bytes) -> str:
     """Five bits of each byte: as even as the bytes are, and much faster than encoding all eight."""
     return raw[:LENGTH].translate(_LETTERS).decode()

@@ -10,14 +10,20 @@ import pytest
 from forebay.clock import Clock, ManualClock
 from forebay.stores.base import Ledger
 from forebay.stores.memory.ledger import MemoryLedger
-from forebay.testing.broken import ForgetfulLedger, NumberlessLedger, RowCountingLedger, UnfencedLedger
+from forebay.testing.broken import (
+    ForgetfulLedger,
+    NumberlessLedger,
+    RestlessLedger,
+    RowCountingLedger,
+    UnfencedLedger,
+)
 from forebay.testing.conformance import LedgerSuite
 from forebay.testing.invariants import problems
 from forebay.testing.machine import ledger_machine
 from forebay.testing.workers import Worker
 from tests.property.machines import run_until_failure
 
-BROKEN = [UnfencedLedger, RowCountingLedger, NumberlessLedger, ForgetfulLedger]
+BROKEN = [UnfencedLedger, RowCountingLedger, NumberlessLedger, ForgetfulLedger, RestlessLedger]
 EXAMPLES = 60
 
 

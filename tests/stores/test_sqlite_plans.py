@@ -13,7 +13,8 @@ from forebay.stores.sqlite import schema
 from forebay.stores.sqlite.connection import connect
 from forebay.stores.sqlite.queries import sql
 
-OWN = "SCAN found"  # the short list of lanes that the statement itself makes
+OWN = ("SCAN found", "SCAN (subquery")  # what the statement itself makes: a short list of lanes, a bounded count
+LINE = "kind=? AND lane=? AND priority=?"
 PLANS: dict[str, list[str]] = {
     "ready": ["SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=?)"],
     "due": ["SEARCH tasks USING INDEX tasks_later (kind=? AND available_at<?)"],
@@ -35,6 +36,17 @@ PLANS: dict[str, list[str]] = {
     "lanes": [
         "SEARCH tasks USING COVERING INDEX tasks_ready (kind=?)",
         "SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane>?)",
+    ],
+    "pauses": ["SCAN pauses"],  # few at any time
+    "ahead": [
+        "SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=? AND priority>?)",
+        f"SEARCH tasks USING COVERING INDEX tasks_ready ({LINE} AND tag>? AND tag<?)",
+        f"SEARCH tasks USING COVERING INDEX tasks_ready ({LINE} AND tag=? AND available_at<?)",
+        f"SEARCH tasks USING COVERING INDEX tasks_ready ({LINE} AND tag=? AND available_at=? AND rowid<?)",
+    ],
+    "ready_in_lane": [
+        "SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=?)",
+        "SEARCH tasks USING COVERING INDEX tasks_later_lane (lane=? AND available_at<?)",
     ],
     "lost": ["SCAN t USING INDEX tasks_running", "SEARCH s USING PRIMARY KEY (id=?) LEFT-JOIN"],
     "holes": ["SEARCH tasks USING INDEX tasks_job (job_id=?)"],
@@ -60,13 +72,23 @@ def steps(db: apsw.Connection, statement: str) -> list[str]:
     """What SQLite reads or sorts, without the rows that come in as JSON and the frames around it."""
     plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", defaultdict(lambda: None))]
     return [
-        step for step in plan if step.startswith(("SEARCH", "SCAN", "USE")) and "VIRTUAL" not in step and step != OWN
+        step
+        for step in plan
+        if step.startswith(("SEARCH", "SCAN", "USE")) and "VIRTUAL" not in step and not step.startswith(OWN)
     ]
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_hot_statement_seeks(db: apsw.Connection, name: str) -> None:
     assert steps(db, sql(name)) == PLANS[name]
+
+
+def test_waiting_tasks_are_counted_by_lane_without_their_rows_and_without_a_sort(db: apsw.Connection) -> None:
+    ready, later, running, sort, *_ = steps(db, sql("lane_counts"))
+    assert ready == "SCAN tasks USING COVERING INDEX tasks_ready"
+    assert later == "SCAN tasks USING COVERING INDEX tasks_later_lane"
+    # What runs is never more than the workers hold.
+    assert (running, sort) == ("SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY")
 
 
 def test_a_statement_without_its_index_is_seen_to_scan_and_sort(db: apsw.Connection) -> None:

@@ -8,6 +8,7 @@ import secrets
 import time
 from contextlib import suppress
 
+from forebay import failpoint
 from forebay.blobs.os_errors import in_folder
 from forebay.blobs.ref import BlobRef
 from forebay.blobs.tree import Tree
@@ -37,6 +38,7 @@ class FolderDraft:
             # From the moment the file's time is set until it has its name, no sweep may look at this shard.
             self._share(shard)
             os.utime(self._fd)
+            failpoint.reach("result_written")
             os.fsync(self._fd)
             with self._tree.folder("tmp") as tmp:
                 os.rename(self._name, ref.sha256, src_dir_fd=tmp, dst_dir_fd=shard)

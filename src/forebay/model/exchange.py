@@ -144,7 +144,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The answer to an exchange. `lanes` has, per wanted kind, the lanes with ready tasks left."""
+    """The answer to an exchange. `lanes` has, per wanted kind, the lanes with ready tasks left to claim."""
 
     settled: tuple[Settled, ...] = ()
     claims: tuple[Task, ...] = ()

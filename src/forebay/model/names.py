@@ -74,3 +74,20 @@ def check_count(what: str, value: object, *, least: int = 0, most: int = 1_000_0
 def lane_of(kind: str, limit: str | None = None) -> str:
     """Tasks in one lane wait for the same thing: their kind and, if it has one, its limit."""
     return kind if limit is None else f"{kind}@{limit}"
+
+
+def kind_of(lane: str) -> str:
+    return lane.partition("@")[0]
+
+
+def check_lane(value: object) -> str:
+    if not isinstance(value, str):
+        raise BadName(f"A lane must be text, not {type(value).__name__}.", remedy="Give a lane as a string.")
+    try:
+        for part in value.split("@", 1):
+            check_name("lane", part)
+    except BadName:
+        raise BadName(
+            f"{shown(value)} is not a lane.", remedy="Use a kind, such as ocr, or a kind and its limit: ocr@adobe."
+        ) from None
+    return value

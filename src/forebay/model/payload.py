@@ -18,10 +18,16 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
 
 
-def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> str:
+class JsonText(str):
+    """What `encode` made, and so need not be checked again."""
+
+    __slots__ = ()
+
+
+def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> JsonText:
     """JSON text that reads back as an equal value; what JSON would silently change is refused."""
     _check(value, what, max_bytes)
-    text = _ENCODER.encode(value)
+    text = JsonText(_ENCODER.encode(value))
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -39,6 +45,8 @@ def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) 
 
 def check_json(text: object, *, what: str = "result", max_bytes: int = MAX_BYTES) -> str:
     """JSON text that somebody else made: held to the same as what `encode` makes."""
+    if isinstance(text, JsonText):
+        return text
     if not isinstance(text, str):
         raise BadPayload(f"The {what} must be JSON text, not {type(text).__name__}.", remedy="Encode it first.")
     try:
@@ -47,6 +55,26 @@ def check_json(text: object, *, what: str = "result", max_bytes: int = MAX_BYTES
         raise BadPayload(f"The {what} is not JSON: {shown(str(error))}.", remedy="Encode it with json.dumps.") from None
     encode(value, what=what, max_bytes=max_bytes)
     return text
+
+
+def parse(text: str, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> Json:
+    """JSON text from outside as a value; two entries under one key are refused, since one would be lost."""
+    try:
+        value: Json = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unlike)
+    except (ValueError, RecursionError) as error:
+        raise BadPayload(
+            f"The {what} is not JSON: {shown(str(error))}.", remedy="Check its quotes and brackets."
+        ) from None
+    encode(value, what=what, max_bytes=max_bytes)
+    return value
+
+
+def _unlike(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
+        raise ValueError(f"the key {shown(twice)} is there twice")
+    return made
 
 
 def _refuse_constant(name: str) -> None:

@@ -92,11 +92,18 @@ def lose_result(unit: Unit, target: str, result_blob: str | None, now: float) ->
         return Acted(target, "changed", f"Merge {target} was replaced by a later one.")
     if task.role is Role.SPLIT:
         return Acted(target, NotRetryable.code, f"Split {target} is done: its chunks carry what it found.")
+    if task.role is not Role.FOLLOW and _ends_canceled(unit.job):
+        return Acted(target, NotRetryable.code, f"Job {unit.id} was asked to cancel: retry it to have its results.")
     _new_generation(unit, [task], now)
     index = {} if task.chunk_index is None else {"index": task.chunk_index}
     unit.note(Event(name="result_lost", fields=index), now)
     _reopen(unit, task, Move.RESULT_LOST, now)
     return Acted(target, DONE)
+
+
+def _ends_canceled(job: Job | None) -> bool:
+    """Whether a cancel is still to be heeded: a job that completed all the same is past it."""
+    return job is not None and job.cancel_requested_at is not None and job.status is not Status.COMPLETED
 
 
 def delete(unit: Unit, target: str, now: float) -> Acted:  # noqa: ARG001 - the shape of all actions

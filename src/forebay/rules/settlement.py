@@ -58,6 +58,7 @@ def after(move: Move, status: Status) -> Status:
 def decide(task: Task, outcome: Outcome, *, now: float, jitter: float) -> Settle:
     """Turn the outcome of a claimed task's attempt into what is to be written; `jitter` is in [0, 1]."""
     if isinstance(outcome, Completed):
+        _check_brought(task, outcome)
         return _settle(
             task,
             outcome,
@@ -73,6 +74,16 @@ def decide(task: Task, outcome: Outcome, *, now: float, jitter: float) -> Settle
     if isinstance(outcome, Failed):
         return _failed(task, outcome, now=now, jitter=jitter)
     raise BadInput(f"{shown(outcome)} is not an outcome.", remedy="Use Completed, Failed, Rescheduled or Canceled.")
+
+
+def _check_brought(task: Task, outcome: Completed) -> None:
+    chunks = sum(new.role is Role.CHUNK for new in outcome.follow_ups)
+    # By then the chunks are closed, or may be at any moment: more of them would be part of no result.
+    if chunks and task.role in {Role.MERGE, Role.FOLLOW}:
+        raise BadInput(
+            f"The {task.role} task {task.id} brings {chunks} chunks along.",
+            remedy="Let the split or a chunk bring them; others may bring tasks of the role follow.",
+        )
 
 
 def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle:

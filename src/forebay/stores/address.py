@@ -40,6 +40,12 @@ def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
     raise BadInput(f"{shown(scheme)}:// does not name a ledger.", remedy=_REMEDY)
 
 
+def sqlite_file(address: str) -> Path | None:
+    """The file that a SQLite address names, whether it is there or not."""
+    scheme, host, path, query, fragment = urlsplit(address)
+    return _file(host, path, query or fragment) if scheme == "sqlite" else None
+
+
 def _file(host: str, path: str, extra: str) -> Path:
     if host or extra or path in {"", "/"} or "\0" in unquote(path):
         raise BadInput(

@@ -35,6 +35,7 @@ from forebay.model.exchange import (
     Want,
 )
 from forebay.model.job import Event, Job, NewJob
+from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 
@@ -42,6 +43,7 @@ log = logging.getLogger("forebay.ledger")
 MAX_PROMOTED = 500
 LEAST_PROMOTED = 50
 MAX_LANES = 1000
+MAX_AHEAD = 10_000
 MAX_RESCUED = 500
 
 
@@ -88,6 +90,8 @@ class Ledger(Protocol):
         """Hand in finished work and take new work, in this order: settle, release, promote what is due, claim.
 
         `n` rises by one with each exchange of a session; the same `n` again is a repeat.
+        From a paused lane nothing is claimed, nor does the reply name it; the end of a pause that holds back ready
+        tasks of a wanted kind counts as the time when they are due.
         A session that has ended settles by token as ever, but gets no claims and is told `alive=False`.
         """
 
@@ -100,8 +104,9 @@ class Ledger(Protocol):
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called, on a thread of the ledger's, when work may have arrived; returns how to stop it.
 
-        A hint: it may come for nothing, and may be missing where a store has no wake-ups. Keep it short: it may
-        use the ledger, but others are told only after it returns.
+        Also when somebody acted: a cancel, say, or the pause of a lane. A hint: it may come for nothing, and may be
+        missing where a store has no wake-ups. Keep it short: it may use the ledger, but others are told only after
+        it returns.
         """
 
     def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]: ...
@@ -109,7 +114,20 @@ class Ledger(Protocol):
     def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]: ...
 
     def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
-        """Run a completed task again because its result is gone or damaged; the job's merge runs again too."""
+        """Run a completed task again because its result is gone or damaged; the job's merge runs again too.
+
+        A job that was asked to cancel is left alone: retry it instead.
+        """
+
+    def pause(self, lane: str, action: Action, *, until: float | None = None) -> Acted:
+        """Let no task of the lane be claimed until that instant, or until it is resumed; what runs goes on.
+
+        Pausing it again replaces `until` and the note. Any lane will do, whether it has tasks by now or not. Where
+        nothing is atomic across units, an exchange that is under way meanwhile may still claim.
+        """
+
+    def resume(self, lane: str, action: Action) -> Acted:
+        """End a pause; `done` as well if there is none."""
 
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
         """Remove whole units with their history and events, and what is remembered of a job's document.
@@ -138,6 +156,15 @@ class Ledger(Protocol):
 
     def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
         """How many tasks there are of each kind and status."""
+
+    def lanes(self) -> list[Lane]:
+        """Every lane that is paused or has an open task, by name."""
+
+    def ahead(self, task_id: str) -> int:
+        """How many ready tasks of its lane would be claimed before this pending one, counted up to 10 000.
+
+        One that has not joined the line yet has all of them ahead. 0 for a task that does not wait.
+        """
 
     def history(self, task_id: str) -> list[Attempt]: ...
 

@@ -9,7 +9,7 @@ from forebay import ids
 from forebay.errors import BadInput, Conflict
 from forebay.model.exchange import Action, Audit, Release, Settle, Want
 from forebay.model.job import NewJob
-from forebay.model.names import check_count, check_duration
+from forebay.model.names import check_count, check_duration, check_instant, check_lane
 from forebay.model.task import NewTask, Role, Status
 
 _MOST_EXCHANGES = 2**53
@@ -37,9 +37,20 @@ def check_exchange(
 
 
 def check_targets(targets: object, action: object) -> list[str]:
+    _check_action(action)
+    return [ids.check_id(target) for target in _listed("ids", targets, (object,))]
+
+
+def check_pause(lane: object, action: object, until: object = None) -> None:
+    _check_action(action)
+    check_lane(lane)
+    if until is not None:
+        check_instant("until", until)
+
+
+def _check_action(action: object) -> None:
     if not isinstance(action, Action):
         raise BadInput(f"{ids.shown(action)} is no action.", remedy="Give Action(who=…).")
-    return [ids.check_id(target) for target in _listed("ids", targets, (object,))]
 
 
 def check_repeat(before: Audit, verb: str, targets: Sequence[str]) -> None:

@@ -8,18 +8,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from forebay.clock import Clock
 from forebay.errors import NotFound
 from forebay.model.exchange import (
     Acted,
     Action,
-    Audit,
     Hold,
     Release,
     Renewal,
@@ -33,24 +30,22 @@ from forebay.model.exchange import (
 )
 from forebay.model.job import NewJob
 from forebay.model.task import NewTask, Status, Task
-from forebay.rules import actions, settlement
+from forebay.rules import actions, pausing, settlement
 from forebay.rules import unit as units
 from forebay.rules.actions import audited
+from forebay.rules.pausing import Pauses
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_RESCUED
 from forebay.stores.checks import check_ages, check_batch, check_exchange, check_repeat, check_targets
-from forebay.stores.unit_reads import UnitReads, verb
+from forebay.stores.unit_lanes import UnitLanes
+from forebay.stores.unit_reads import verb
 
 T = TypeVar("T")
-_ACTIONS_KEPT = 20
+ACTIONS_KEPT = 20
 
 
-class UnitLedger(UnitReads):
+class UnitLedger(UnitLanes):
     """The ledger's verbs; a store adds how a unit is read, changed and found."""
-
-    def __init__(self, clock: Clock, guard: AbstractContextManager[object] | None = None) -> None:
-        super().__init__(guard)
-        self._clock = clock
 
     @abstractmethod
     def _create(self, unit: Unit) -> bool:
@@ -59,10 +54,6 @@ class UnitLedger(UnitReads):
     @abstractmethod
     def _change(self, unit_id: str, step: Callable[[Unit], T]) -> T | None:
         """Apply a step atomically; None when there is no such unit. A unit marked as deleted leaves its usage only."""
-
-    @abstractmethod
-    def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
-        """Ready tasks in the order they are to be claimed."""
 
     @abstractmethod
     def _next_due(self, kind: str, now: float) -> float | None:
@@ -79,16 +70,6 @@ class UnitLedger(UnitReads):
     @abstractmethod
     def _held(self) -> Iterable[Task]:
         """All running tasks."""
-
-    @abstractmethod
-    def _wake(self) -> None: ...
-
-    @abstractmethod
-    def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
-        """What was recorded of this action before, and the answer that it got."""
-
-    @abstractmethod
-    def _record(self, audit: Audit, answer: list[Acted]) -> None: ...
 
     @abstractmethod
     def sessions(self) -> list[Session]: ...
@@ -153,17 +134,15 @@ class UnitLedger(UnitReads):
             self._release(release, worker, now)
         if session is None:
             return Reply(settled=settled, alive=False, now=now)
+        pauses = self._in_force(now)
         if repeat:
             claims = [task for task in self.mine(session_id) if task.exchange_n == n]
         else:
-            claims = [task for want in wants for task in self._claim(want, session_id, n, now)]
-        return Reply(
-            settled=settled,
-            claims=tuple(claims),
-            lanes={want.kind: self._lanes(want.kind, now) for want in wants},
-            next_due_in_s=self._due_in(wants, now),
-            now=now,
-        )
+            claims = [task for want in wants for task in self._claim(want, session_id, n, now, pauses)]
+        ready = {want.kind: sorted(self._ready_lanes(want.kind, now)) for want in wants}
+        due = [self._next_due(kind, now) for kind in ready]
+        left = pausing.left(ready, due, pauses, now=now, most=MAX_LANES)
+        return Reply(settled=settled, claims=tuple(claims), now=now, **left._asdict())
 
     def _worker(self, session_id: str | None) -> str:
         session = self._session(session_id, lambda old: old) if session_id else None
@@ -197,9 +176,9 @@ class UnitLedger(UnitReads):
 
         self._change(release.job_id or release.task_id, step)
 
-    def _claim(self, want: Want, session_id: str, n: int, now: float) -> Iterator[Task]:
+    def _claim(self, want: Want, session_id: str, n: int, now: float, pauses: Pauses) -> Iterator[Task]:
         count = 0
-        candidates = self._candidates(want.kind, want.lane, now)
+        candidates = self._candidates(want.kind, want.lane, now, pauses)
         while count < want.count and (candidate := next(candidates, None)):
 
             def step(unit: Unit, candidate: Task = candidate) -> Task | None:
@@ -213,13 +192,8 @@ class UnitLedger(UnitReads):
                 count += 1
                 yield claimed
 
-    def _lanes(self, kind: str, now: float) -> tuple[str, ...]:
-        lanes = dict.fromkeys(task.lane for task in self._candidates(kind, None, now))
-        return tuple(sorted(lanes)[:MAX_LANES])
-
-    def _due_in(self, wants: Sequence[Want], now: float) -> float | None:
-        due = [at for want in wants if (at := self._next_due(want.kind, now)) is not None]
-        return max(0.0, min(due) - now) if due else None
+    def _ready_lanes(self, kind: str, now: float) -> Iterable[str]:
+        return {task.lane for task in self._candidates(kind, None, now)}
 
     @verb
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
@@ -288,7 +262,7 @@ class UnitLedger(UnitReads):
             # An action that broke off half way is repeated whole: what it did already, it does not do again.
             key = f"{action.id} {target}"
             if key not in unit.acted:
-                unit.acted = dict([*unit.acted.items(), (key, step(unit, target, now))][-_ACTIONS_KEPT:])
+                unit.acted = dict([*unit.acted.items(), (key, step(unit, target, now))][-ACTIONS_KEPT:])
             return unit.acted[key]
 
         answer = []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from forebay.model.exchange import Release, Reply, Session, Settle, Settled, Want
-from forebay.model.task import Status
+from forebay.model.task import Status, Task
 from forebay.stores.memory.ledger import MemoryLedger
 
 
@@ -68,3 +68,10 @@ class ForgetfulLedger(MemoryLedger):
         if task is None or task.status is not Status.RUNNING or task.claim_count != settle.token:
             return Settled(settle.task_id, settle.token, fenced=True)
         return super()._settle(settle, worker, now)
+
+
+class RestlessLedger(MemoryLedger):
+    """Knows which lanes are paused and says so, but claims as if none were."""
+
+    def _candidates(self, kind: str, lane: str | None, now: float, paused: Container[str] = ()) -> Iterator[Task]:  # noqa: ARG002 - the flaw
+        return super()._candidates(kind, lane, now)

@@ -27,6 +27,7 @@ from forebay.model.exchange import (
     Want,
 )
 from forebay.model.job import Event, Job, NewJob
+from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.stores.base import MAX_RESCUED, Ledger
@@ -140,6 +141,12 @@ class FaultyLedger:
     def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
         return self._call(self._ledger.lose_result, task_id, result_blob, action)
 
+    def pause(self, lane: str, action: Action, *, until: float | None = None) -> Acted:
+        return self._call(self._ledger.pause, lane, action, until=until)
+
+    def resume(self, lane: str, action: Action) -> Acted:
+        return self._call(self._ledger.resume, lane, action)
+
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
         return self._call(self._ledger.delete, ids, action)
 
@@ -163,6 +170,12 @@ class FaultyLedger:
 
     def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
         return self._call(self._ledger.count, tenant=tenant)
+
+    def lanes(self) -> list[Lane]:
+        return self._call(self._ledger.lanes)
+
+    def ahead(self, task_id: str) -> int:
+        return self._call(self._ledger.ahead, task_id)
 
     def history(self, task_id: str) -> list[Attempt]:
         return self._call(self._ledger.history, task_id)

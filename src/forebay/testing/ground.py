@@ -21,6 +21,7 @@ from forebay.testing.pair import Pair
 from forebay.testing.workers import Worker
 
 KINDS = ("work", "merge", "split", "notify")
+LANES = ("work", "work@adobe", "merge", "split", "notify", "unused")
 MAX_SESSIONS = 3
 # Picks go from 0 to 99: from GONE on they choose a session that has ended, MISSING chooses what is not there.
 GONE = 85
@@ -68,6 +69,8 @@ class Ground(RuleBasedStateMachine):
         ledger = self.pair.ledger
         self.clock.advance(1_000_000)
         ledger.rescue()
+        for lane in ledger.lanes():
+            ledger.resume(lane.name, self._action())
         worker = Worker(ledger, self.clock)
         while claims := worker.exchange(wants=[Want(kind, 50) for kind in KINDS]).claims:
             worker.exchange(settles=[worker.ending(task, Completed()) for task in claims])

@@ -14,7 +14,7 @@ from forebay.model.job import NewJob
 from forebay.model.task import NewTask, Status
 from forebay.stores.base import Ledger
 from forebay.testing.endings import ENDINGS, MOSTLY_DONE
-from forebay.testing.ground import KINDS, MISSING, Ground
+from forebay.testing.ground import KINDS, LANES, MISSING, Ground
 from forebay.testing.workers import blob, job_of, lone, split_job
 
 MAX_TASKS = 40
@@ -166,6 +166,20 @@ class LedgerMachine(Ground):
     @rule(picks=PICKS, verb=st.sampled_from(["retry", "force"]))
     def a_person_retries(self, picks: list[int], verb: str) -> None:
         self._act(verb, self._targets(picks, Status.FAILED, Status.CANCELED))
+
+    @rule(lane=st.sampled_from(LANES), length_s=st.sampled_from([None, 0.0, 5.0, 16.0, 60.0]))
+    def a_person_pauses(self, lane: str, length_s: float | None) -> None:
+        until = None if length_s is None else self.clock.now() + length_s
+        self._call(partial(self.pair.pause, lane, self._action(), until), times=2)
+
+    @rule(pick=ANY)
+    def a_person_resumes(self, pick: int) -> None:
+        lanes = [*self.pair.model.resting()] or LANES
+        self._call(partial(self.pair.resume, lanes[pick % len(lanes)], self._action()), times=2)
+
+    @rule(pick=ANY)
+    def a_person_asks_how_many_are_ahead(self, pick: int) -> None:
+        self.pair.ahead(self._targets([pick], Status.PENDING)[0])
 
     @rule(pick=ANY, stale=st.sampled_from([False, False, True]))
     def a_result_is_lost(self, pick: int, *, stale: bool) -> None:

@@ -7,13 +7,14 @@ since the order among equals is not promised, and complains if that choice break
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from forebay.clock import Clock
 from forebay.model.exchange import Hold, Release, Session, Settle, Want
 from forebay.model.job import NewJob, member, member_id
+from forebay.model.names import kind_of
 from forebay.model.task import NewTask, Role, Status, Task
 
 POISON = 5
@@ -84,6 +85,14 @@ class Member:
     ended: bool = False
 
 
+class Rest(NamedTuple):
+    """A pause of a lane."""
+
+    since: float
+    until: float | None
+    note: str
+
+
 class Model:
     """What a ledger must hold after what workers did; `model_actions` adds what people ask for."""
 
@@ -95,6 +104,7 @@ class Model:
         self.used: Counter[tuple[str, str]] = Counter()
         self.hashes: dict[str, str | None] = {}
         self.tokens: dict[str, int] = {}
+        self.pauses: dict[str, Rest] = {}
 
     @property
     def now(self) -> float:
@@ -246,11 +256,37 @@ class Model:
         return task_id if task_id in self.tasks else None
 
     def ready(self, kind: str, lane: str | None = None) -> list[Row]:
-        return [row for row in self._waiting(kind) if row.available_at <= self.now and lane in {None, row.new.lane}]
+        """What may be claimed."""
+        due = [row for row in self._due(kind) if lane in {None, row.new.lane}]
+        return [row for row in due if row.new.lane not in self.resting()]
 
-    def next_due(self, kinds: Iterable[str]) -> float | None:
+    def in_line(self, lane: str) -> list[Row]:
+        """What may be claimed, or could be if the lane did not rest."""
+        return [row for row in self._due(kind_of(lane)) if row.new.lane == lane]
+
+    def resting(self) -> dict[str, Rest]:
+        return {lane: rest for lane, rest in self.pauses.items() if rest.until is None or self.now < rest.until}
+
+    def next_due(self, kinds: Sequence[str]) -> float | None:
         later = [row.available_at for kind in kinds for row in self._waiting(kind) if row.available_at > self.now]
-        return min(later, default=None)
+        held_back = {row.new.lane for kind in kinds for row in self._due(kind)}
+        ends = [rest.until for lane, rest in self.resting().items() if lane in held_back and rest.until is not None]
+        return min(later + ends, default=None)
+
+    def lanes(self) -> list[tuple[object, ...]]:
+        resting = self.resting()
+        rows = [row for row in self.tasks.values() if row.open]
+        shown: list[tuple[object, ...]] = []
+        for name in sorted({row.new.lane for row in rows} | resting.keys()):
+            own = [row for row in rows if row.new.lane == name]
+            running = sum(row.status is Status.RUNNING for row in own)
+            ready = len(self.in_line(name))
+            counts = (ready, len(own) - running - ready, running)
+            shown.append((name, kind_of(name), resting.get(name, (None, None, "")), counts))
+        return shown
+
+    def _due(self, kind: str) -> list[Row]:
+        return [row for row in self._waiting(kind) if row.available_at <= self.now]
 
     def _waiting(self, kind: str) -> list[Row]:
         return [row for row in self.tasks.values() if row.status is Status.PENDING and row.new.kind == kind]

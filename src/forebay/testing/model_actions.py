@@ -1,4 +1,4 @@
-"""What people may ask of a ledger, in the simplest words: cancel, retry, redo, delete, prune."""
+"""What people may ask of a ledger, in the simplest words: cancel, retry, redo, pause, delete, prune."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from forebay.clock import Clock
 from forebay.model.exchange import Action
 from forebay.model.task import Role, Status
-from forebay.testing.model import Group, Model, Row
+from forebay.testing.model import Group, Model, Rest, Row
 
 
 class ActingModel(Model):
@@ -30,6 +30,17 @@ class ActingModel(Model):
             answer = [verbs[verb](each) if self._known(each) else "not_found" for each in targets]
             self.answers[action.id] = answer
         return self.answers[action.id]
+
+    def pause(self, lane: str, action: Action, until: float | None) -> None:
+        if action.id not in self.answers:
+            self.answers[action.id] = ["done"]
+            before = self.resting().get(lane)
+            self.pauses[lane] = Rest(before.since if before else self.now, until, action.note)
+
+    def resume(self, lane: str, action: Action) -> None:
+        if action.id not in self.answers:
+            self.answers[action.id] = ["done"]
+            self.pauses.pop(lane, None)
 
     def _known(self, target: str) -> bool:
         return target in self.hashes or target in self.tasks
@@ -69,7 +80,9 @@ class ActingModel(Model):
         old = row.new.role is Role.MERGE and row.generation != self.jobs[row.unit].generation
         if row.status is not Status.COMPLETED or row.result_blob != result_blob or old:
             return "changed"
-        if row.new.role is Role.SPLIT:
+        job = self.jobs.get(row.unit)
+        to_end = job is not None and job.asked_to_end and job.status is not Status.COMPLETED
+        if row.new.role is Role.SPLIT or (to_end and row.new.role is not Role.FOLLOW):
             return "not_retryable"
         self._reopen([row], lambda row: row.retries)
         return "done"

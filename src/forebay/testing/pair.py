@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from forebay.clock import Clock
 from forebay.model.exchange import Acted, Action, Hold, Release, Reply, Session, Settle, Want
 from forebay.model.job import Job, NewJob
+from forebay.model.lane import Lane
 from forebay.model.task import NewTask, Role, Status, Task
 from forebay.stores.base import Ledger
 from forebay.testing.invariants import judged, read
@@ -102,6 +103,26 @@ class Pair:
             return self.ledger.delete(targets, action)
         return self.ledger.retry(targets, action, force=verb == "force")
 
+    def pause(self, lane: str, action: Action, until: float | None) -> None:
+        assert self.ledger.pause(lane, action, until=until) == Acted(lane, "done")
+        self.model.pause(lane, action, until)
+
+    def resume(self, lane: str, action: Action) -> None:
+        assert self.ledger.resume(lane, action) == Acted(lane, "done")
+        self.model.resume(lane, action)
+
+    def ahead(self, task_id: str) -> None:
+        """The order among equals is not promised, so that only the bounds are known of one that is in line."""
+        told = self.ledger.ahead(task_id)
+        row = self.model.tasks.get(task_id)
+        if row is None or row.status is not Status.PENDING:
+            assert told == 0
+            return
+        others = [other for other in self.model.in_line(row.new.lane) if other is not row]
+        assert 0 <= told <= len(others)
+        if row.available_at > self.model.now:
+            assert told == len(others)
+
     def prune(self, older_than_s: Mapping[Status, float], action: Action) -> None:
         assert self.ledger.prune(older_than_s, action) == self.model.prune(older_than_s)
 
@@ -123,6 +144,7 @@ class Pair:
         alive = {session.id for session in self.ledger.sessions()}
         assert alive == {session_id for session_id in model.sessions if model.alive(session_id)}
         assert {(used.meter, used.unit): used.amount for used in self.ledger.used()} == model.used
+        assert [_lane_told(lane) for lane in self.ledger.lanes()] == model.lanes()
         audited = [row.id for row in self.ledger.audit(most=10_000)]
         assert len(audited) == len(set(audited))
         assert set(model.answers) <= set(audited)
@@ -155,6 +177,11 @@ def _meant(row: Row) -> tuple[object, ...]:
         (row.finished_at, row.result_blob, row.available_at),
         (row.holder, row.n, row.overdue_at, row.asked_to_end) if running else None,
     )
+
+
+def _lane_told(lane: Lane) -> tuple[object, ...]:
+    pause = (lane.paused_at, lane.paused_until, lane.note)
+    return (lane.name, lane.kind, pause, (lane.ready_count, lane.later_count, lane.running_count))
 
 
 def _job_told(job: Job) -> tuple[object, ...]:

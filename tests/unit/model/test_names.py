@@ -17,7 +17,9 @@ from forebay.model.names import (
     check_duration,
     check_instant,
     check_label,
+    check_lane,
     check_name,
+    kind_of,
     lane_of,
 )
 from tests.unit.builders import assert_helpful
@@ -199,3 +201,38 @@ def test_two_lanes_never_meet() -> None:
     # "@" is outside the alphabet of both parts, so no kind can pretend to be another's lane.
     with pytest.raises(ForebayError):
         check_name("kind", "call_api@adobe")
+
+
+NAMES = st.text(ALPHABET, min_size=1, max_size=64).filter(lambda name: name not in {".", ".."})
+
+
+@given(NAMES, NAMES | st.none())
+def test_every_lane_of_a_task_is_one_and_tells_its_kind(kind: str, limit: str | None) -> None:
+    lane = lane_of(kind, limit)
+    assert check_lane(lane) == lane
+    assert kind_of(lane) == kind
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "@",
+        "ocr@",
+        "@adobe",
+        "ocr@adobe@x",
+        "..",
+        "ocr@..",
+        "OCR",
+        "ocr adobe",
+        "ocr/adobe",
+        "a" * 65,
+        None,
+        7,
+        b"ocr",
+    ],
+)
+def test_what_is_no_lane_is_refused(value: object) -> None:
+    with pytest.raises(BadName) as caught:
+        check_lane(value)
+    assert_helpful(caught.value)

@@ -435,6 +435,41 @@ def test_a_job_as_such_has_no_result_to_lose() -> None:
     assert "name the task" in answer.text
 
 
+@pytest.mark.parametrize("stops", [False, True], ids=["still canceling", "canceled"])
+def test_a_lost_result_does_not_call_off_a_cancel(*, stops: bool) -> None:
+    unit = job_with(Completed(result_blob=BLOB, follow_ups=(follow("told"),)), None)
+    lost, running, told = unit.tasks.values()
+    take(unit, running.id)
+    run(unit, told.id, Completed())
+    actions.cancel(unit, unit.id, LATER)
+    if stops:
+        settle(unit, running.id, Canceled(), now=LATER)
+    before = untouched(unit)
+    answer = actions.lose_result(unit, lost.id, BLOB, LATER)
+    assert (answer.outcome, untouched(unit)) == ("not_retryable", before)
+    assert "retry it" in answer.text
+    assert actions.lose_result(unit, told.id, None, LATER).done
+    assert the_job(unit).cancel_requested_at == LATER
+
+
+def test_a_job_that_completed_in_spite_of_a_cancel_makes_its_lost_results_again() -> None:
+    unit = job_with(Completed(result_blob=BLOB))
+    (merge,) = merges_of(unit)
+    take(unit, merge.id)
+    actions.cancel(unit, unit.id, LATER)
+    settle(unit, merge.id, Completed(), now=LATER)
+    assert (the_job(unit).status, the_job(unit).cancel_requested_at) == (COMPLETED, LATER)
+    assert actions.lose_result(unit, chunks_of(unit)[0].id, BLOB, LATER).done
+    assert the_job(unit).cancel_requested_at is None
+
+
+def test_a_canceled_job_makes_its_lost_results_again_once_it_is_retried() -> None:
+    unit = job_with(Completed(result_blob=BLOB), None)
+    actions.cancel(unit, unit.id, LATER)
+    assert actions.retry(unit, unit.id, LATER).done
+    assert actions.lose_result(unit, chunks_of(unit)[0].id, BLOB, LATER).done
+
+
 def test_a_split_is_not_redone_since_its_chunks_are_there() -> None:
     unit = made(split_job())
     (split,) = unit.tasks
@@ -542,9 +577,12 @@ class AnyUnit(RuleBasedStateMachine):
     @rule(number=PICK, outcome=FINAL | PASSING | BRINGING)
     def settle(self, number: int, outcome: Outcome) -> None:
         self.now += 1
-        if isinstance(outcome, Completed) and self.unit.job is None:
-            outcome = Completed()  # a lone task brings nothing along
-        settle(self.unit, self.pick(number, status=RUNNING).id, outcome, now=self.now)
+        task = self.pick(number, status=RUNNING)
+        if isinstance(outcome, Completed) and task.role not in {Role.SPLIT, Role.CHUNK}:
+            # A lone task brings nothing along, and a merge or a follow-up no chunks.
+            told = [new for new in outcome.follow_ups if task.job_id and new.role is Role.FOLLOW]
+            outcome = Completed(follow_ups=tuple(told))
+        settle(self.unit, task.id, outcome, now=self.now)
 
     @precondition(lambda self: self.has(RUNNING))
     @rule(number=PICK, started=st.booleans())

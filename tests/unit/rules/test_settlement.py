@@ -14,7 +14,7 @@ from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import verdict
 from forebay.rules.settlement import MAX_LOST, MOVES, Ending, Move, after, decide, lost, released, repeats, settled
 from forebay.rules.verdict import ErrorClass, Verdict
-from tests.unit.builders import BLOB, JOB_ID, NOW, assert_helpful, chunk, follow, task
+from tests.unit.builders import BLOB, JOB_ID, NOW, TASK_ID, assert_helpful, chunk, follow, task
 
 PENDING, RUNNING, COMPLETED, FAILED, CANCELED = Status
 
@@ -99,6 +99,25 @@ def test_a_completed_attempt_keeps_its_result_and_what_it_brings_along() -> None
     assert (ending.status, ending.finished_at, ending.result_json, ending.result_blob) == (COMPLETED, NOW, "1", BLOB)
     assert (ending.settled, ending.counted, ending.keeps_place) == (True, True, False)
     assert ending.available_at == held.available_at
+
+
+@pytest.mark.parametrize("role", [Role.MERGE, Role.FOLLOW])
+def test_chunks_that_a_merge_or_a_follow_up_brings_are_refused(role: Role) -> None:
+    with pytest.raises(BadInput, match=f"The {role} task {TASK_ID} brings 2 chunks along") as caught:
+        decided(task(job_id=JOB_ID, role=role), Completed(follow_ups=(chunk(0), follow("told"), chunk(1))))
+    assert_helpful(caught.value)
+
+
+@pytest.mark.parametrize("role", [Role.SPLIT, Role.CHUNK, Role.MERGE, Role.FOLLOW])
+def test_every_task_of_a_job_may_bring_a_follow_up(role: Role) -> None:
+    brought = (follow("told"),)
+    assert decided(task(job_id=JOB_ID, role=role), Completed(follow_ups=brought)).follow_ups == brought
+
+
+@pytest.mark.parametrize("role", [Role.SPLIT, Role.CHUNK])
+def test_a_split_or_a_chunk_may_bring_chunks(role: Role) -> None:
+    brought = (chunk(0), chunk(1))
+    assert decided(task(job_id=JOB_ID, role=role), Completed(follow_ups=brought)).follow_ups == brought
 
 
 def test_a_stopped_attempt_ends_canceled_and_says_so() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import count
 
 from forebay.model.task import Status, Task
@@ -71,11 +71,11 @@ class Index:
     def lanes(self, kind: str) -> set[str]:
         return {line.lane for line in list(self._lines[kind]) if self._head(line)}
 
-    def ready(self, kind: str, lane: str | None) -> Iterator[Task]:
+    def ready(self, kind: str, lane: str | None, paused: Container[str]) -> Iterator[Task]:
         """The next task to claim, again and again: what is not claimed meanwhile is offered no second time."""
         passed: list[tuple[Line, Entry]] = []
         try:
-            while best := self._best(kind, lane):
+            while best := self._best(kind, lane, paused):
                 line, _ = best
                 entry = heapq.heappop(self._lines[kind][line])
                 passed.append((line, entry))
@@ -89,11 +89,11 @@ class Index:
             for line, entry in passed:
                 heapq.heappush(self._lines[kind][line], entry)
 
-    def _best(self, kind: str, lane: str | None) -> tuple[Line, Entry] | None:
+    def _best(self, kind: str, lane: str | None, paused: Container[str]) -> tuple[Line, Entry] | None:
         heads = [
             (-line.priority, head, line)
             for line in list(self._lines[kind])
-            if lane in {None, line.lane} and (head := self._head(line))
+            if lane in {None, line.lane} and line.lane not in paused and (head := self._head(line))
         ]
         if not heads:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import TypeVar
@@ -10,10 +10,11 @@ from typing import TypeVar
 from forebay.clock import Clock, SystemClock
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.job import Job
+from forebay.model.lane import Pause
 from forebay.model.task import Status, Task
 from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
-from forebay.stores.base import MAX_LANES, MAX_PROMOTED, notify
+from forebay.stores.base import MAX_PROMOTED
 from forebay.stores.checks import check_repeat
 from forebay.stores.memory.index import Index
 from forebay.stores.units import UnitLedger, summed
@@ -36,7 +37,7 @@ class MemoryLedger(UnitLedger):
         self._audit: dict[str, Audit] = {}
         self._answers: dict[str, list[Acted]] = {}
         self._left_usage: list[tuple[str, Usage]] = []
-        self._listeners: list[Callable[[], None]] = []
+        self._paused: dict[str, Pause] = {}
 
     def _task(self, task_id: str) -> Task | None:
         home = self._home.get(task_id)
@@ -110,13 +111,13 @@ class MemoryLedger(UnitLedger):
     def _unit_of(self, task_id: str) -> str | None:
         return task_id if task_id in self._stored else self._home.get(task_id)
 
-    def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
+    def _candidates(self, kind: str, lane: str | None, now: float, paused: Container[str] = ()) -> Iterator[Task]:
         self._make_ready(self._index.due(kind, now, MAX_PROMOTED))
-        return self._index.ready(kind, lane)
+        return self._index.ready(kind, lane, paused)
 
-    def _lanes(self, kind: str, now: float) -> tuple[str, ...]:
+    def _ready_lanes(self, kind: str, now: float) -> Iterable[str]:
         self._make_ready(self._index.due(kind, now, MAX_PROMOTED))
-        return tuple(sorted(self._index.lanes(kind))[:MAX_LANES])
+        return self._index.lanes(kind)
 
     def _next_due(self, kind: str, now: float) -> float | None:  # noqa: ARG002 - kept in order by time
         return self._index.next_due(kind)
@@ -149,21 +150,11 @@ class MemoryLedger(UnitLedger):
         self._sessions[session_id] = step(session)
         return self._sessions[session_id]
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        def stop() -> None:
-            with self.guard:
-                self._listeners = [each for each in self._listeners if each is not own]
+    def _pauses(self) -> Iterable[Pause]:
+        return self._paused.values()
 
-        def own() -> None:
-            wake()
-
-        with self.guard:
-            self._listeners.append(own)
-        return stop
-
-    def _wake(self) -> None:
-        for wake in list(self._listeners):
-            notify(wake)
+    def _change_pauses(self, action: Action, step: Callable[[Iterable[Pause]], dict[str, Pause]]) -> None:  # noqa: ARG002 - recorded under the same lock
+        self._paused = step(self._pauses())
 
     def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
         return (self._audit[action.id], self._answers[action.id]) if action.id in self._audit else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from obstore.store import MemoryStore, S3Store
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreBusy
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.lane import Pause
 from forebay.model.task import Status, Task
 from forebay.rules import fairness
 from forebay.rules.actions import audited
@@ -28,10 +29,11 @@ from forebay.rules.fairness import Line, Place
 from forebay.rules.unit import Unit
 from forebay.stores.checks import check_repeat
 from forebay.stores.objects import codec
-from forebay.stores.units import UnitLedger, summed
+from forebay.stores.units import ACTIONS_KEPT, UnitLedger, summed
 
 T = TypeVar("T")
 _TRIES = 200
+_PAUSES = "pauses"
 
 
 class ObjectsLedger(UnitLedger):
@@ -115,7 +117,7 @@ class ObjectsLedger(UnitLedger):
     def _unit_of(self, task_id: str) -> str | None:
         return next((unit.id for unit in self._units() if task_id == unit.id or task_id in unit.tasks), None)
 
-    def _candidates(self, kind: str, lane: str | None, now: float) -> Iterator[Task]:
+    def _candidates(self, kind: str, lane: str | None, now: float, paused: Container[str] = ()) -> Iterator[Task]:
         waiting = [
             task
             for unit in self._units()
@@ -124,7 +126,7 @@ class ObjectsLedger(UnitLedger):
         ]
         placed = [task for task in waiting if task.tag is not None]
         placed += self._promote(sorted((task for task in waiting if task.tag is None), key=_since), placed)
-        chosen = [task for task in placed if lane in {None, task.lane}]
+        chosen = [task for task in placed if lane in {None, task.lane} and task.lane not in paused]
         return iter(sorted(chosen, key=lambda task: (-task.priority, task.tag or 0, task.available_at)))
 
     def _promote(self, due: list[Task], placed: list[Task]) -> list[Task]:
@@ -183,11 +185,21 @@ class ObjectsLedger(UnitLedger):
 
         return self._swap(f"sessions/{session_id}", swap)
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - an object store wakes nobody
-        return lambda: None
+    def _pauses(self) -> Iterable[Pause]:
+        found = self._get(_PAUSES)
+        return [Pause(**fields) for fields in found[0]["lanes"]] if found else []
 
-    def _wake(self) -> None:
-        """Those who wait find out when they look."""
+    def _change_pauses(self, action: Action, step: Callable[[Iterable[Pause]], dict[str, Pause]]) -> None:
+        def swap(data: dict[str, Any]) -> tuple[bytes, None]:
+            # Kept with the pauses: one that broke off before it was recorded is repeated, and must not count twice.
+            if action.id in data["acted"]:
+                return codec.pack(data), None
+            changed = step([Pause(**fields) for fields in data["lanes"]])
+            acted = [*data["acted"], action.id][-ACTIONS_KEPT:]
+            return codec.pack({"lanes": [asdict(pause) for pause in changed.values()], "acted": acted}), None
+
+        self._put_new(_PAUSES, codec.pack({"lanes": [], "acted": []}))
+        self._swap(_PAUSES, swap)
 
     def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
         found = self._get(f"audit/{action.id}")

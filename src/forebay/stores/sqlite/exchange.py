@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from forebay.model.exchange import Release, Reply, Session, Settle, Settled, Want
 from forebay.model.job import Event, Job
 from forebay.model.task import NewTask, Role, Status, Task
-from forebay.rules import rollup, settlement
+from forebay.rules import pausing, rollup, settlement
 from forebay.rules import unit as units
 from forebay.rules.fairness import Line, Place
+from forebay.rules.pausing import Left, Pauses
 from forebay.rules.rollup import Ended, Hole
 from forebay.rules.settlement import Ending
 from forebay.stores.base import MAX_LANES, promoted
@@ -45,25 +46,23 @@ def run(
     release(tx, releases, worker)
     if session is None or session.ended_at is not None:
         return Reply(settled=settled, alive=False, now=tx.now)
+    pauses = tx.pauses() if wants else {}
     for kind in {want.kind for want in wants}:
         promote(tx, kind, promoted(sum(want.count for want in wants if want.kind == kind)))
     if n <= session.exchange_n:
         held = tx.query("mine", session_id=session.id)
         claims = [task for row in held if (task := rows.task(row, row[-1])).exchange_n == n]
     else:
-        claims = claim(tx, wants, session.id, n)
+        claims = claim(tx, wants, session.id, n, pauses)
         tx.execute("UPDATE sessions SET exchange_n = ? WHERE id = ?", n, session.id)
-    return Reply(settled=settled, claims=tuple(claims), now=tx.now, **waiting(tx, wants))
+    return Reply(settled=settled, claims=tuple(claims), now=tx.now, **waiting(tx, wants, pauses)._asdict())
 
 
-def waiting(tx: Transaction, wants: Sequence[Want]) -> dict[str, Any]:
-    """What is left for a session to come back for: lanes with ready tasks, and when the next one is due."""
+def waiting(tx: Transaction, wants: Sequence[Want], pauses: Pauses) -> Left:
     kinds = dict.fromkeys(want.kind for want in wants)
-    due = [at for kind in kinds if (at := tx.query("next_due", kind=kind)[0][0]) is not None]
-    return {
-        "lanes": {kind: lanes(tx, kind) for kind in kinds},
-        "next_due_in_s": max(0.0, min(due) - tx.now) if due else None,
-    }
+    due = [tx.query("next_due", kind=kind)[0][0] for kind in kinds]
+    ready = {kind: lanes(tx, kind, pauses) for kind in kinds}
+    return pausing.left(ready, due, pauses, now=tx.now, most=MAX_LANES)
 
 
 def settle(tx: Transaction, settles: Sequence[Settle], worker: str) -> tuple[Settled, ...]:
@@ -219,10 +218,10 @@ def promote(tx: Transaction, kind: str, most: int) -> None:
         tx.query("promote", given=given)
 
 
-def claim(tx: Transaction, wants: Sequence[Want], session_id: str, n: int) -> list[Task]:
+def claim(tx: Transaction, wants: Sequence[Want], session_id: str, n: int, pauses: Pauses) -> list[Task]:
     chosen: dict[int, float] = {}
     for want in wants:
-        free = [row for row in _ready(tx, want, len(chosen)) if row[3] not in chosen]
+        free = [row for row in _ready(tx, want, len(chosen), pauses) if row[3] not in chosen]
         chosen.update((row[3], want.grace_s) for row in free[: want.count])
     if not chosen:
         return []
@@ -242,17 +241,19 @@ def _place(task: Task) -> tuple[Any, ...]:
     return (-task.priority, task.tag, task.available_at)
 
 
-def _ready(tx: Transaction, want: Want, taken: int) -> list[Any]:
+def _ready(tx: Transaction, want: Want, taken: int, pauses: Pauses) -> list[Any]:
     """The next tasks for a want, best first; a few more, because others may have been chosen already."""
     if not want.count:
         return []
     found = [
         row
-        for lane in ([want.lane] if want.lane else lanes(tx, want.kind))
+        for lane in ([want.lane] if want.lane else lanes(tx, want.kind, pauses))
+        if lane not in pauses
         for row in tx.query("ready", kind=want.kind, lane=lane, most=want.count + taken)
     ]
     return sorted(found, key=lambda row: (-row[0], *row[1:]))
 
 
-def lanes(tx: Transaction, kind: str) -> tuple[str, ...]:
-    return tuple(map(itemgetter(0), tx.query("lanes", kind=kind, most=MAX_LANES)))
+def lanes(tx: Transaction, kind: str, pauses: Pauses) -> tuple[str, ...]:
+    """Those with ready tasks; paused ones take no room from the others."""
+    return tuple(map(itemgetter(0), tx.query("lanes", kind=kind, most=MAX_LANES + len(pauses))))

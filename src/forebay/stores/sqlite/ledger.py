@@ -30,12 +30,13 @@ from forebay.model.exchange import (
     Want,
 )
 from forebay.model.job import Event, Job, NewJob
+from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
-from forebay.rules import actions
+from forebay.rules import actions, pausing
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_RESCUED
-from forebay.stores.checks import check_ages, check_batch, check_exchange, check_targets
+from forebay.stores.checks import check_ages, check_batch, check_exchange, check_pause, check_targets
 from forebay.stores.sqlite import backup, exchange, forks, reads, rows, writes
 from forebay.stores.sqlite.connection import connect, mapped
 from forebay.stores.sqlite.files import Files
@@ -197,11 +198,12 @@ class SqliteLedger:
         # A session that is half through its lease is renewed by an exchange, and that is a write.
         if found is None or n <= found[0]:
             return None
-        left = exchange.waiting(Transaction(db, now), wants)
+        tx = Transaction(db, now)
+        left = exchange.waiting(tx, wants, tx.pauses())
         hungry = {want.kind for want in wants if want.count}
-        if any(left["lanes"][kind] for kind in hungry) or left["next_due_in_s"] == 0.0:
+        if any(left.lanes[kind] for kind in hungry) or left.next_due_in_s == 0.0:
             return None
-        return Reply(now=now, **left)
+        return Reply(now=now, **left._asdict())
 
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
         # Every worker asks every few seconds: that there is nothing to do must not cost a write.
@@ -234,6 +236,15 @@ class SqliteLedger:
         named = check_targets(targets, action)
         return self._write(lambda tx: writes.act(tx, verb, named, action, step))
 
+    def pause(self, lane: str, action: Action, *, until: float | None = None) -> Acted:
+        check_pause(lane, action, until)
+        step = partial(pausing.paused, until=until, note=action.note)
+        return self._write(lambda tx: writes.act_on_lane(tx, "pause", lane, action, step))
+
+    def resume(self, lane: str, action: Action) -> Acted:
+        check_pause(lane, action)
+        return self._write(lambda tx: writes.act_on_lane(tx, "resume", lane, action, pausing.resumed))
+
     def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
         check_ages(older_than_s, most)
         return self._write(partial(writes.prune, older_than_s=older_than_s, action=action, most=most))
@@ -255,6 +266,12 @@ class SqliteLedger:
 
     def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
         return self._look(reads.count, tenant)
+
+    def lanes(self) -> list[Lane]:
+        return self._look(reads.lanes, self._clock.now())
+
+    def ahead(self, task_id: str) -> int:
+        return self._look(reads.ahead, ids.check_id(task_id), self._clock.now())
 
     def history(self, task_id: str) -> list[Attempt]:
         return self._look(reads.history, ids.check_id(task_id))

@@ -11,8 +11,12 @@ from forebay import ids
 from forebay.errors import BadInput
 from forebay.model.exchange import Audit, Remembered, Session, Usage
 from forebay.model.job import Event, Job
+from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, Status, Task
+from forebay.rules import pausing
+from forebay.rules.pausing import Counts
+from forebay.stores.base import MAX_AHEAD
 from forebay.stores.sqlite import rows
 from forebay.stores.sqlite.queries import sql
 from forebay.stores.sqlite.transaction import encode
@@ -103,6 +107,23 @@ def count(db: apsw.Connection, tenant: str | None) -> dict[tuple[str, Status], i
         "SELECT kind, status, count(*) FROM tasks WHERE ?1 IS NULL OR tenant = ?1 GROUP BY kind, status", (tenant,)
     )
     return {(kind, Status(status)): n for kind, status, n in counted}
+
+
+def lanes(db: apsw.Connection, now: float) -> list[Lane]:
+    found = list(db.execute(sql("lane_counts"), {"now": now}))
+    pauses = pausing.in_force((rows.pause(row[:4]) for row in found if row[1] is not None), now)
+    return pausing.lanes({row[0]: Counts(*row[4:]) for row in found if any(row[4:])}, pauses)
+
+
+def ahead(db: apsw.Connection, task_id: str, now: float) -> int:
+    names = ("kind", "lane", "priority", "tag", "available_at", "seq")
+    own = db.execute(f"SELECT {', '.join(names)} FROM tasks WHERE id = ? AND status = 'pending'", (task_id,)).fetchone()  # noqa: S608 - constant
+    if own is None:
+        return 0
+    place = dict(zip(names, own, strict=True))
+    statement = "ready_in_lane" if place["tag"] is None else "ahead"
+    counted: int = db.execute(sql(statement), {**place, "now": now, "most": MAX_AHEAD}).get
+    return counted
 
 
 def sessions(db: apsw.Connection) -> list[Session]:

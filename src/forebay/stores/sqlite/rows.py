@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from forebay.model.exchange import Audit, Session
 from forebay.model.job import Event, Job
+from forebay.model.lane import Pause
 from forebay.model.task import Attempt, Role, Status, Task, WaitReason
 
 Row = tuple[Any, ...]
@@ -94,6 +95,11 @@ AUDIT = ", ".join(Audit.__slots__)
 def audit(row: Row) -> Audit:
     fields = dict(zip(Audit.__slots__, row, strict=True))
     return Audit(**{**fields, "targets": _tuple(fields["targets"])})
+
+
+def pause(row: Row) -> Pause:
+    lane, at, until, note = row
+    return Pause(lane=lane, at=at, until=until, note=note)
 
 
 def event(row: Row) -> Event:

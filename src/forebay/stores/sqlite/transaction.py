@@ -10,8 +10,9 @@ import apsw
 
 from forebay.model.job import Event, Job
 from forebay.model.task import Role, Status, Task
-from forebay.rules import fairness, rollup
+from forebay.rules import fairness, pausing, rollup
 from forebay.rules.fairness import Line, Place
+from forebay.rules.pausing import Pauses
 from forebay.stores.sqlite import rows
 from forebay.stores.sqlite.queries import sql
 
@@ -40,6 +41,9 @@ class Transaction:
 
     def changes(self) -> int:
         return self._db.changes()
+
+    def pauses(self) -> Pauses:
+        return pausing.in_force(map(rows.pause, self.query("pauses")), self.now)
 
     def load_jobs(self, ids: Iterable[str | None]) -> None:
         missing = sorted({name for name in ids if name is not None and name not in self._jobs})

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from forebay.stores.base import notify
+from forebay.stores.listeners import Listeners
 
 _ROOM = 60  # of about 100 bytes; the rest is for the file name
 _STALE = (ConnectionRefusedError, FileNotFoundError)
@@ -22,20 +22,13 @@ class Wakeups:
     def __init__(self, path: Path) -> None:
         self._folder = path.with_name(f"{path.name}-wake")
         self._lock = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = Listeners()
         self._socket: socket.socket | None = None
         self._own: Path | None = None
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        def own() -> None:
-            wake()
-
-        def stop() -> None:
-            with self._lock:
-                self._listeners = [each for each in self._listeners if each is not own]
-
+        stop = self._listeners.add(wake)
         with self._lock:
-            self._listeners.append(own)
             if self._socket is None:
                 with contextlib.suppress(OSError):
                     self._open()
@@ -58,8 +51,7 @@ class Wakeups:
                 return
             if not message:
                 return
-            for wake in list(self._listeners):
-                notify(wake)
+            self._listeners.tell()
 
     def send(self) -> None:
         """Wake every listener, here and elsewhere, each on a thread of its own; never blocks and never fails."""

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from forebay.errors import NotFound
 from forebay.model.exchange import Acted, Action, Release, Remembered, Session, Submitted
 from forebay.model.job import NewJob
+from forebay.model.lane import Pause
 from forebay.model.task import NewTask, Status, Task
 from forebay.rules import actions, settlement
 from forebay.rules import unit as units
-from forebay.rules.actions import audited
+from forebay.rules.actions import DONE, audited
 from forebay.rules.unit import Unit
 from forebay.stores.checks import check_repeat
 from forebay.stores.sqlite import exchange, rows
@@ -110,6 +111,18 @@ def act(tx: Transaction, verb: str, targets: Sequence[str], action: Action, step
     record(tx, verb, targets, action, answers)
     tx.woken = True
     return answers
+
+
+def act_on_lane(tx: Transaction, verb: str, lane: str, action: Action, step: Callable[..., dict[str, Pause]]) -> Acted:
+    if (answered := recorded(tx, verb, [lane], action)) is not None:
+        return answered[0]
+    changed = step(tx.pauses().values(), tx.now, lane=lane).values()
+    tx.execute("DELETE FROM pauses")
+    tx.query("add_pauses", rows=[[pause.lane, pause.at, pause.until, pause.note] for pause in changed])
+    answer = Acted(lane, DONE)
+    record(tx, verb, [lane], action, [answer])
+    tx.woken = True
+    return answer
 
 
 def recorded(tx: Transaction, verb: str, targets: Sequence[str], action: Action) -> list[Acted] | None:

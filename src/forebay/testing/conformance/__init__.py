@@ -6,6 +6,7 @@ from forebay.testing.conformance.fencing import FencePromises
 from forebay.testing.conformance.finishing import JobPromises
 from forebay.testing.conformance.living import SessionPromises
 from forebay.testing.conformance.losing import LostResultPromises
+from forebay.testing.conformance.pausing import PausePromises
 from forebay.testing.conformance.racing import RacePromises
 from forebay.testing.conformance.reading import ReadPromises
 from forebay.testing.conformance.recording import RecordPromises
@@ -32,6 +33,7 @@ class LedgerSuite(
     SessionPromises,
     RescuePromises,
     CancelPromises,
+    PausePromises,
     RetryPromises,
     LostResultPromises,
     JobPromises,

@@ -19,9 +19,11 @@ class LedgerCase:
     """What a store's own test class fills in: `make_ledger`, and `reopen` where data outlives the object.
 
     `many` is how many units the larger tests submit; less for a store that is not made for many.
+    `wakes` says that listeners are woken: not so by a store that has no means for it.
     """
 
     many = 1200
+    wakes = True
 
     def make_ledger(self, clock: Clock) -> Ledger:
         raise NotImplementedError
@@ -94,6 +96,11 @@ def everything(ledger: Ledger) -> dict[str, object]:
         "events": [ledger.events(job_id) for job_id in _jobs(tasks)],
         "used": ledger.used(),
         "audit": ledger.audit(),
+        "pauses": [
+            (lane.name, lane.paused_at, lane.paused_until, lane.note)
+            for lane in ledger.lanes()
+            if lane.paused_at is not None
+        ],
     }
 
 

@@ -140,6 +140,25 @@ class LostResultPromises(LedgerCase):
         assert ledger.lose_result(split.id, None, action()).outcome == "not_retryable"
         assert {**everything(ledger), "audit": []} == {**before, "audit": []}
 
+    def test_a_job_that_was_asked_to_cancel_makes_no_lost_result_again(self, ledger: Ledger, worker: Worker) -> None:
+        new = job_of(2)
+        put(ledger, new)
+        done, running = worker.claim(2)
+        worker.complete(done, result_blob=blob(1), follow_ups=[follow("told")])
+        ledger.cancel([new.id], action())
+        for _ in range(2):
+            before = everything(ledger)
+            answer = ledger.lose_result(done.id, blob(1), action())
+            assert (answer.outcome, bool(answer.text)) == ("not_retryable", True)
+            assert {**everything(ledger), "audit": []} == {**before, "audit": []}
+            worker.stop(running)
+        assert job_row(ledger, new.id).status is Status.CANCELED
+        told = worker.take("notify")
+        worker.complete(told)
+        assert ledger.lose_result(told.id, None, action()).done
+        assert ledger.retry([new.id], action())[0].done
+        assert ledger.lose_result(done.id, blob(1), action()).done
+
     def test_a_repeated_loss_is_answered_alike_though_the_task_completed_again(
         self, ledger: Ledger, worker: Worker
     ) -> None:

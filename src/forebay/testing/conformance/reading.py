@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from itertools import chain
+from threading import Event
+
+import pytest
 
 from forebay import ids
 from forebay.clock import ManualClock
@@ -11,7 +14,7 @@ from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
-from forebay.testing.workers import Worker, follow, job_of, lone
+from forebay.testing.workers import Worker, action, follow, job_of, lone
 
 
 def _shown(tasks: tuple[Task, ...]) -> list[str]:
@@ -176,3 +179,26 @@ class ReadPromises(LedgerCase):
         heard = len(calls)
         put(ledger, lone(2))
         assert len(calls) == heard
+
+    @pytest.mark.parametrize("verb", ["submit", "cancel", "retry", "pause", "resume"])
+    def test_listeners_hear_of_work_and_of_what_people_ask(self, ledger: Ledger, worker: Worker, verb: str) -> None:
+        if not self.wakes:
+            pytest.skip("this store wakes nobody")
+        running, failed = put(ledger, lone(1), lone(2))
+        _, task = worker.claim(2)
+        worker.fail(task)
+        ledger.pause("paused", action())
+        heard = Event()
+        stop = ledger.listen(heard.set)
+        if verb == "submit":
+            put(ledger, lone(3))
+        elif verb == "cancel":
+            ledger.cancel([running], action())
+        elif verb == "retry":
+            ledger.retry([failed], action())
+        elif verb == "pause":
+            ledger.pause("work", action())
+        else:
+            ledger.resume("paused", action())
+        assert heard.wait(5)
+        stop()

@@ -69,6 +69,7 @@ class RefusalPromises(LedgerCase):
             lambda: ledger.get(bad),
             lambda: ledger.get_job(bad),
             lambda: ledger.history(bad),
+            lambda: ledger.ahead(bad),
             lambda: ledger.events(bad),
             lambda: ledger.cancel([bad], action()),
             lambda: ledger.retry([bad], action()),

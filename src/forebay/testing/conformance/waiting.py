@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from forebay import ids
 from forebay.clock import ManualClock
 from forebay.model.exchange import Want
 from forebay.model.outcome import Failed, Rescheduled
 from forebay.model.task import Status, WaitReason
 from forebay.stores.base import MAX_PROMOTED, Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
-from forebay.testing.workers import Worker, job_of, lone
+from forebay.testing.invariants import all_tasks
+from forebay.testing.workers import Worker, action, job_of, lone
 
 
 class WaitPromises(LedgerCase):
@@ -163,3 +165,34 @@ class WaitPromises(LedgerCase):
         again = Worker(self.reopened(ledger, clock), clock)
         clock.advance(10)
         assert [task.payload for task in again.claim(9)] == [1, 2, 3, 0, "later"]
+
+    def test_those_ahead_are_those_that_are_claimed_before(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, job_of(6), *(lone(n, priority=n % 3 - 1) for n in range(9)), job_of(3))
+        put(ledger, lone("elsewhere", limit="adobe", priority=9), lone("another", kind="other", priority=9))
+        line = [task.id for task in all_tasks(ledger) if task.lane == "work"]
+        ahead = {task_id: ledger.ahead(task_id) for task_id in line}
+        assert sorted(line, key=ahead.__getitem__) == [task.id for task in worker.claim(99, lane="work")]
+        assert sorted(ahead.values()) == [*range(len(line))]
+
+    def test_a_pause_does_not_change_who_is_ahead(self, ledger: Ledger) -> None:
+        tasks = put(ledger, lone(1), lone(2))
+        ledger.pause("work", action())
+        assert [ledger.ahead(task_id) for task_id in tasks] == [0, 1]
+
+    def test_a_task_that_is_not_due_has_all_ready_tasks_of_its_lane_ahead(
+        self, ledger: Ledger, clock: ManualClock
+    ) -> None:
+        (later,) = put(ledger, lone("later", delay_s=100, priority=9))
+        assert ledger.ahead(later) == 0
+        put(ledger, lone(1), lone(2, delay_s=10), lone(3, delay_s=200), lone(4, limit="adobe"), lone(5, priority=-9))
+        assert ledger.ahead(later) == 2
+        clock.advance(10)
+        assert ledger.ahead(later) == 3
+
+    def test_nobody_is_ahead_of_a_task_that_does_not_wait(self, ledger: Ledger, worker: Worker) -> None:
+        done, running, canceled, first, _ = put(ledger, *(lone(n) for n in range(5)))
+        worker.complete(worker.take())
+        worker.take()
+        ledger.cancel([canceled], action())
+        for task_id in (done, running, canceled, first, ids.random_id()):
+            assert ledger.ahead(task_id) == 0

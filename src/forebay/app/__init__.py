@@ -1,0 +1,1 @@
+"""Puts it together: settings, stores, engine and the public face."""

@@ -1,0 +1,321 @@
+"""The application: registers handlers, submits tasks and jobs, waits for them, and runs workers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+
+from forebay import ids
+from forebay.app.explain import explain
+from forebay.app.finished import Finished
+from forebay.blobs import Blobs, open_blobs
+from forebay.engine.content import Content
+from forebay.engine.pipeline import Pipeline
+from forebay.engine.registry import Handler, Kind, Registry
+from forebay.engine.submission import Options, Submissions
+from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound, WaitTimeout
+from forebay.model.exchange import Acted, Action, Submitted
+from forebay.model.job import Job, NewJob
+from forebay.model.payload import Json
+from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.rules.why import Reason
+from forebay.stores.address import open_ledger
+from forebay.stores.base import Ledger
+
+if TYPE_CHECKING:
+    from forebay.settings import Settings
+
+H = TypeVar("H", bound=Handler)
+_FIRST_LOOK_S = 0.005
+_LONGEST_LOOK_S = 0.5
+
+
+class Forebay:
+    """Nothing is read, written or opened before it is needed, so that any process may import it."""
+
+    def __init__(
+        self,
+        ledger: str | Ledger | None = None,
+        *,
+        blobs: str | Blobs | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._given_ledger = ledger
+        self._given_blobs = blobs
+        self._given_settings = settings
+        self._lock = threading.RLock()
+        self._opened_ledger: Ledger | None = None
+        self._pipelines: dict[str, Pipeline] = {}
+        self.registry = Registry()
+
+    # --- what it stands on
+
+    @cached_property
+    def settings(self) -> Settings:
+        from forebay.settings import load  # noqa: PLC0415 - pydantic takes longer to import than all the rest
+
+        return self._given_settings or load()
+
+    @property
+    def ledger(self) -> Ledger:
+        with self._lock:
+            if self._opened_ledger is None:
+                given = self._given_ledger
+                self._opened_ledger = self._open_ledger() if given is None or isinstance(given, str) else given
+            return self._opened_ledger
+
+    @property
+    def own_ledger(self) -> bool:
+        """Whether it was made with a ledger, so that the settings' one does not count."""
+        return self._given_ledger is not None
+
+    def _open_ledger(self) -> Ledger:
+        if isinstance(self._given_ledger, str):
+            return open_ledger(self._given_ledger)
+        return open_ledger(self.settings.ledger)
+
+    @cached_property
+    def blobs(self) -> Blobs:
+        given = self._given_blobs
+        return open_blobs(given or self.settings.blobs) if given is None or isinstance(given, str) else given
+
+    @cached_property
+    def content(self) -> Content:
+        return Content(lambda: self.blobs, self.settings.payload_max_bytes)
+
+    @cached_property
+    def submissions(self) -> Submissions:
+        return Submissions(self.registry, self.content, self.settings.env)
+
+    def close(self) -> None:
+        """Let go of the ledger; it is opened again when it is next needed."""
+        with self._lock:
+            if self._opened_ledger is not None:
+                self._opened_ledger.close()
+                self._opened_ledger = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- handlers
+
+    def task(
+        self,
+        kind: str,
+        *,
+        timeout_s: float = 60.0,
+        max_retries: int = 3,
+        max_reschedules: int | None = None,
+    ) -> Callable[[H], H]:
+        """Register a handler: `async def` runs in the worker's loop, `def` in a child process that can be killed."""
+
+        def register(handler: H) -> H:
+            self.registry.add(
+                Kind(
+                    name=kind,
+                    handler=handler,
+                    timeout_s=timeout_s,
+                    max_retries=max_retries,
+                    max_reschedules=max_reschedules,
+                )
+            )
+            return handler
+
+        return register
+
+    def pipeline(self, name: str, *, allow_holes: bool = False) -> Pipeline:
+        """A pipeline of one's own: decorate its `split`, `process` and `merge`."""
+        if name in self._pipelines:
+            raise BadInput(f"Pipeline {name!r} exists already.", remedy="Give the second one another name.")
+        made = self._pipelines[name] = Pipeline(name, self.registry, allow_holes=allow_holes)
+        return made
+
+    # --- submitting
+
+    def submit(
+        self, kind: str, payload: object = None, *, idempotency_key: str | None = None, **options: Unpack[Options]
+    ) -> Submitted:
+        """Store a task; with a key, the same submission again finds the first one."""
+        return self._submitted([self.submissions.task(kind, payload, options, idempotency_key=idempotency_key)])[0]
+
+    def submit_many(
+        self,
+        kind: str,
+        payloads: Iterable[object],
+        *,
+        idempotency_keys: Sequence[str] | None = None,
+        **options: Unpack[Options],
+    ) -> list[Submitted]:
+        """Store one task for each payload, with the same options, much faster than one by one."""
+        given = list(payloads)
+        keys = [None] * len(given) if idempotency_keys is None else list(idempotency_keys)
+        if len(keys) != len(given):
+            raise BadInput(f"There are {len(given)} payloads and {len(keys)} keys.", remedy="Give one key for each.")
+        return self._submitted(
+            [
+                self.submissions.task(kind, payload, options, idempotency_key=key)
+                for payload, key in zip(given, keys, strict=True)
+            ]
+        )
+
+    def start(
+        self,
+        pipeline: str,
+        payload: object = None,
+        *,
+        chunks: Iterable[object] | None = None,
+        idempotency_key: str | None = None,
+        label: str | None = None,
+        **options: Unpack[Options],
+    ) -> Submitted:
+        """Store a job: the payload is split by the pipeline, or its chunks are given here."""
+        known = self._pipelines.get(pipeline)
+        if known is None:
+            names = ", ".join(sorted(self._pipelines)) or "none"
+            raise NotFound(f"There is no pipeline {ids.shown(pipeline)}.", remedy=f"Known pipelines: {names}.")
+        given = None if chunks is None else list(chunks)
+        job = known.job(
+            payload, self.submissions, options, chunks=given, idempotency_key=idempotency_key, label=label
+        )  # fmt: skip
+        return self._submitted([job])[0]
+
+    def _submitted(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+        answers = self.ledger.submit(batch)
+        for answer in answers:
+            if answer.outcome == "conflict":
+                raise IdempotencyConflict(
+                    f"{answer.id} was submitted under this key with another payload.",
+                    remedy="Use a key of its own for each different payload.",
+                )
+        return answers
+
+    async def asubmit(
+        self, kind: str, payload: object = None, *, idempotency_key: str | None = None, **options: Unpack[Options]
+    ) -> Submitted:
+        return await asyncio.to_thread(self.submit, kind, payload, idempotency_key=idempotency_key, **options)
+
+    async def asubmit_many(
+        self,
+        kind: str,
+        payloads: Iterable[object],
+        *,
+        idempotency_keys: Sequence[str] | None = None,
+        **options: Unpack[Options],
+    ) -> list[Submitted]:
+        return await asyncio.to_thread(
+            self.submit_many, kind, payloads, idempotency_keys=idempotency_keys, **options
+        )  # fmt: skip
+
+    async def astart(
+        self,
+        pipeline: str,
+        payload: object = None,
+        *,
+        chunks: Iterable[object] | None = None,
+        idempotency_key: str | None = None,
+        label: str | None = None,
+        **options: Unpack[Options],
+    ) -> Submitted:
+        return await asyncio.to_thread(
+            self.start, pipeline, payload, chunks=chunks, idempotency_key=idempotency_key, label=label, **options
+        )
+
+    # --- looking
+
+    def resolve(self, prefix: str) -> str:
+        """The one id that begins so."""
+        found = self.ledger.find(ids.check_prefix(prefix))
+        if not found:
+            raise NotFound(
+                f"There is no task or job {ids.shown(prefix)}.", remedy="`forebay list` shows those there are."
+            )
+        if len(found) > 1:
+            raise Ambiguous(f"More than one id begins with {ids.shown(prefix)}.", remedy="Give more of it.")
+        return found[0]
+
+    def get(self, identifier: str) -> Task | Job:
+        """A task or a job by its id."""
+        found = self.ledger.get(ids.check_id(identifier)) or self.ledger.get_job(identifier)
+        if found is None:
+            raise NotFound(f"There is no task or job {identifier}.", remedy="`forebay list` shows those there are.")
+        return found
+
+    def history(self, identifier: str) -> list[Attempt]:
+        self.get(identifier)
+        return self.ledger.history(identifier)
+
+    def why(self, identifier: str) -> tuple[Reason, ...]:
+        """Why it does not run now, and until when; the first reason is what to look at."""
+        return explain(self.ledger, self.get(identifier), now=time.time())
+
+    def result(self, identifier: str, *, timeout_s: float | None = None) -> Json | bytes:
+        """Wait for it and return its result, or raise with the error it ended with."""
+        return self.wait(identifier, timeout_s=timeout_s).result
+
+    async def aresult(self, identifier: str, *, timeout_s: float | None = None) -> Json | bytes:
+        for pause_s in self._looks(timeout_s):
+            finished = await asyncio.to_thread(self._finished, identifier)
+            if finished is not None:
+                return finished.result
+            await asyncio.sleep(pause_s)
+        raise _not_yet(identifier, timeout_s)
+
+    def wait(self, identifier: str, *, timeout_s: float | None = None) -> Finished:
+        """Wait until a task or a job has ended, however it ends."""
+        for pause_s in self._looks(timeout_s):
+            finished = self._finished(identifier)
+            if finished is not None:
+                return finished
+            time.sleep(pause_s)
+        raise _not_yet(identifier, timeout_s)
+
+    @staticmethod
+    def _looks(timeout_s: float | None) -> Iterator[float]:
+        """Pauses between one look and the next, ever longer, until the time is over; a last look at its end."""
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        pause_s = _FIRST_LOOK_S
+        while ends_at is None or (left_s := ends_at - time.monotonic()) > 0:
+            yield pause_s if ends_at is None else min(pause_s, left_s)
+            pause_s = min(_LONGEST_LOOK_S, 1.3 * pause_s)
+        yield 0.0
+
+    def _finished(self, identifier: str) -> Finished | None:
+        found = self.get(identifier)
+        if not found.status.terminal:
+            return None
+        if found.status is not Status.COMPLETED:
+            return Finished(found, None)
+        holder = found if isinstance(found, Task) else found.merge_id and self.ledger.get(found.merge_id)
+        return Finished(found, self.content.result(holder) if holder else None)
+
+    # --- acting
+
+    def cancel(self, *identifiers: str, who: str = "api", note: str = "") -> list[Acted]:
+        return self.ledger.cancel(list(identifiers), Action(who=who, note=note))
+
+    def retry(self, *identifiers: str, force: bool = False, who: str = "api", note: str = "") -> list[Acted]:
+        return self.ledger.retry(list(identifiers), Action(who=who, note=note), force=force)
+
+    def delete(self, *identifiers: str, who: str = "api", note: str = "") -> list[Acted]:
+        return self.ledger.delete(list(identifiers), Action(who=who, note=note))
+
+    # --- working
+
+    def work(self, *, concurrency: int | None = None, processes: int | None = None, name: str | None = None) -> None:
+        """Run a worker in this process until SIGTERM or Ctrl-C; plain functions run in children of it."""
+        from forebay.app.working import work  # noqa: PLC0415 - those who only submit need none of it
+
+        work(self, concurrency=concurrency, processes=processes, name=name)
+
+
+def _not_yet(identifier: str, timeout_s: float | None) -> WaitTimeout:
+    return WaitTimeout(
+        f"{identifier} has not ended within {timeout_s:g} s.", remedy="It goes on; wait again, or ask `forebay why`."
+    )

@@ -1,0 +1,111 @@
+"""Runs a worker of an application as a program does: from the settings, until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from forebay.app.forebay import Forebay
+from forebay.app.target import locate
+from forebay.engine.children import Bounds
+from forebay.engine.room import Limits
+from forebay.engine.worker import Worker
+from forebay.model.task import Status
+
+_LEAVE_S = 1.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def work(
+    app: Forebay,
+    *,
+    concurrency: int | None = None,
+    processes: int | None = None,
+    name: str | None = None,
+    target: str | None = None,
+) -> None:
+    run(awork(app, concurrency=concurrency, processes=processes, name=name, target=target))
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """As asyncio.run does it, but a handler that will not be cancelled cannot keep the program from ending."""
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            _, stubborn = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_S))
+            for task in stubborn:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it was left behind knowingly
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+async def awork(
+    app: Forebay,
+    *,
+    concurrency: int | None = None,
+    processes: int | None = None,
+    name: str | None = None,
+    target: str | None = None,
+) -> None:
+    worker = make_worker(app, concurrency=concurrency, processes=processes, name=name, target=target)
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a thread beside the main one
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, worker.drain, signal.Signals(number).name)
+    try:
+        await worker.run()
+    finally:
+        with suppress(NotImplementedError, ValueError, RuntimeError):
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+
+def make_worker(
+    app: Forebay,
+    *,
+    concurrency: int | None = None,
+    processes: int | None = None,
+    name: str | None = None,
+    target: str | None = None,
+) -> Worker:
+    """In a running event loop."""
+    settings = app.settings
+    limits = Limits(
+        concurrency=concurrency or settings.concurrency,
+        processes=processes or settings.processes,
+        claims_per_exchange=settings.claims_per_exchange,
+        lease_s=settings.lease_s,
+        poll_s=settings.poll_s,
+        drain_grace_s=settings.drain_grace_s,
+    )
+    memory_mb = settings.handler_memory_mb
+    kept = {
+        Status.COMPLETED: settings.retention_completed_s,
+        Status.FAILED: settings.retention_failed_s,
+        Status.CANCELED: settings.retention_canceled_s,
+    }
+    return Worker(
+        app.ledger,
+        app.registry,
+        app.submissions,
+        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        limits=limits,
+        target=target or locate(app),
+        bounds=Bounds(
+            memory_bytes=memory_mb and memory_mb * 1024 * 1024,
+            cpu_s=settings.handler_cpu_s,
+            environment=settings.as_environment(),
+        ),
+        retention_s={status: seconds for status, seconds in kept.items() if seconds is not None},
+    )

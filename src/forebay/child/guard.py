@@ -1,0 +1,58 @@
+"""Bounds a child: it ends with its worker, keeps its orphans, and uses no more than it may."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import resource
+import signal
+import sys
+import threading
+from contextlib import suppress
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def die_with_parent(lifeline: int) -> None:
+    """By the kernel where it can; and by a pipe that ends with the worker, which takes the whole group along."""
+    if _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() == 1:
+        os._exit(1)  # it died before we could ask
+
+    def watch() -> None:
+        with suppress(OSError):
+            os.read(lifeline, 1)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="forebay-lifeline", daemon=True).start()
+
+
+def adopt_orphans() -> None:
+    """What a handler starts stays below this process, even if it detaches itself: so the worker can find it."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def bound(memory_bytes: str) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes:
+        _lower(resource.RLIMIT_AS, int(memory_bytes))
+
+
+def bound_cpu(cpu_s: float) -> None:
+    """For the next task alone: a warm child has used some already."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    _lower(resource.RLIMIT_CPU, math.ceil(usage.ru_utime + usage.ru_stime + cpu_s))
+
+
+def _lower(what: int, soft: int) -> None:
+    hard = resource.getrlimit(what)[1]
+    resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _prctl(option: int, value: int) -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    with suppress(OSError, AttributeError):
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
+    return False

@@ -1,0 +1,132 @@
+"""Runs one blocking task after another for the worker at the other end of a socket."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from forebay.app.forebay import Forebay
+from forebay.child import guard
+from forebay.engine import outcomes, report, wire
+from forebay.engine.content import Content
+from forebay.engine.context import Context
+from forebay.engine.desk import unpacked
+from forebay.engine.registry import Kind, call_arguments
+from forebay.engine.wire import Message
+from forebay.errors import StoreUnreachable
+from forebay.model.outcome import Failed, Outcome
+from forebay.model.task import Task
+from forebay.rules.verdict import ErrorClass
+
+
+class Line:
+    """The socket: tasks and answers in, questions and outcomes out. A task starts only with a ticket."""
+
+    def __init__(self, connection: socket.socket, tickets: int) -> None:
+        self._connection = connection
+        self._tickets = tickets
+        self._reader = wire.Reader(connection)
+        self._queue: deque[tuple[int, Task]] = deque()
+        self._ticket: int | None = None
+        self._running = ""
+        self._stopped = False
+
+    def send(self, message: Message) -> None:
+        self._connection.sendall(wire.pack(message))
+
+    def task(self) -> Task | None:
+        """The next task; None when the worker is gone."""
+        self._stopped = False
+        while True:
+            while not self._queue:
+                if not self._take(self._reader.next()):
+                    return None
+            series, task = self._queue.popleft()
+            if self._has_ticket(series):
+                self._running = task.id
+                return task
+
+    def _has_ticket(self, series: int) -> bool:
+        """One of a later series says that the worker took this task back, and is kept for those that it is for."""
+        if self._ticket is None:
+            with suppress(BlockingIOError):
+                self._ticket = os.read(self._tickets, 1)[0]
+        if self._ticket != series:
+            return False
+        self._ticket = None
+        return True
+
+    def _take(self, message: Message | None) -> bool:
+        """Sort in what came: False when the worker is gone."""
+        if message is None:
+            self._stopped = True
+            return False
+        if "run" in message:
+            self._queue.extend((message["series"], unpacked(task)) for task in message["run"])
+        elif message.get("stop") == self._running:
+            self._stopped = True
+        return True
+
+    def stopping(self) -> bool:
+        while not self._stopped and (self._reader.waiting or select.select([self._connection], [], [], 0)[0]):
+            self._take(self._reader.next())
+        return self._stopped
+
+    def ask(self, *question: object) -> Any:  # noqa: ANN401 - JSON
+        self.send({"ask": question})
+        while (message := self._reader.next()) is not None:
+            if "error" in message:
+                raise StoreUnreachable(message["error"])
+            if "answer" in message:
+                return message["answer"]
+            self._take(message)
+        raise SystemExit(1)
+
+    def chunks(self, after: str | None) -> tuple[list[Task], str | None]:
+        tasks, following = self.ask("chunks", after)
+        return [unpacked(task) for task in tasks], following
+
+    def lost(self, task_id: str, blob: str) -> None:
+        self.ask("lost", task_id, blob)
+
+    def progress(self, share: float, note: str) -> None:
+        self.send({"progress": [share, note]})
+
+
+def serve(connection: socket.socket, tickets: int, app: Forebay, cpu_s: float | None) -> None:
+    line = Line(connection, tickets)
+    line.send({"ready": True})
+    while (task := line.task()) is not None:
+        if cpu_s is not None:
+            guard.bound_cpu(cpu_s)
+        line.send(_run(line, app, task))
+
+
+def _run(line: Line, app: Forebay, task: Task) -> Message:
+    kind = app.registry.find(task.kind)
+    if kind is None:
+        text = f"Kind {task.kind!r} has no handler in this child: its code differs from the worker's."
+        return report.pack(Failed(error_class=ErrorClass.SERVICE_UNAVAILABLE, text=text))
+    context = Context(task, line, app.content, line.stopping)
+    try:
+        value = _called(kind, context, app.content, task)
+        if kind.chunk_kind is not None:
+            return {"chunks": list(value)}
+        outcome: Outcome = app.content.completed(value, task.tenant)
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome, also SystemExit
+        outcome = outcomes.of_error(error)
+    message = report.pack(outcomes.with_usage(outcome, context.usage))
+    # After it ran out of memory, who knows what it still holds.
+    return message | {"spent": True} if isinstance(outcome, Failed) and outcome.error_class in _SPENT else message
+
+
+_SPENT = {ErrorClass.PARSER_MEMORY}
+
+
+def _called(kind: Kind, context: Context, content: Content, task: Task) -> Any:  # noqa: ANN401 - the handler's own
+    positional, named = call_arguments(content.payload(task))
+    return kind.handler(context, *positional, **named)

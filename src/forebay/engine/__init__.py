@@ -1,0 +1,1 @@
+"""Runs tasks: submit, claim, run, settle, rescue, cancel; knows nothing of documents."""

@@ -1,0 +1,85 @@
+"""Runs a blocking handler in a child process, which is killed if it does not stop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from forebay import failpoint
+from forebay.engine import outcomes, report
+from forebay.engine.attempt import Attempt, Ended, Why
+from forebay.engine.desk import LedgerDesk
+from forebay.engine.registry import Kind
+from forebay.engine.split import chunks_of
+from forebay.engine.submission import Submissions
+from forebay.engine.wire import Message
+from forebay.model.outcome import Canceled, Failed, Outcome
+from forebay.model.task import Task
+from forebay.rules.verdict import ErrorClass
+
+if TYPE_CHECKING:
+    from forebay.engine.children import Child, ChildEnded
+    from forebay.engine.pool import Pool
+
+
+class BlockingAttempt(Attempt):
+    """Waits in the pool, then at a child behind others, then runs there."""
+
+    def __init__(
+        self,
+        task: Task,
+        kind: Kind,
+        pool: Pool,
+        *,
+        submissions: Submissions,
+        desk: LedgerDesk,
+        deadline_in_s: float | None,
+        ended: Ended,
+    ) -> None:
+        super().__init__(
+            task, kind, submissions=submissions, desk=desk, deadline_in_s=deadline_in_s, ended=ended
+        )  # fmt: skip
+        self._pool = pool
+        self._ladder: asyncio.Task[None] | None = None
+        self._splitting: asyncio.Task[None] | None = None
+        self.child: Child | None = None
+        pool.add(self)
+
+    def _stop(self) -> None:
+        if self.started_at is None and self._pool.take_back(self):
+            self.report_stopped()
+        elif self.child is not None:
+            self._ladder = self.loop.create_task(self._climb(self.child))
+
+    async def _climb(self, child: Child) -> None:
+        if not await child.stop(self, str(self.why)):
+            self.report_stopped()
+
+    def answered(self, message: Message) -> None:
+        failpoint.reach("response_read")
+        if self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
+            self.report_stopped()
+        elif "chunks" in message:
+            self._splitting = self.loop.create_task(self._split(message["chunks"]))
+        else:
+            outcome = report.unpack(message)
+            # It stopped at a checkpoint because we asked: what that means, the reason says.
+            self.report(self.stopped() if isinstance(outcome, Canceled) and self.why is not None else outcome)
+
+    async def _split(self, payloads: list[object]) -> None:
+        outcome: Outcome
+        try:
+            outcome = await asyncio.to_thread(chunks_of, payloads, self.task, self.kind, self.submissions)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it is the handler's outcome
+            outcome = outcomes.of_error(error)
+        self.report(outcome)
+
+    def crashed(self, ended: ChildEnded) -> None:
+        """Its child ended by itself while it ran."""
+        if self.why is not None:
+            self.report_stopped()
+        elif ended.said is not None:
+            text = f"Its handler child could not start: {ended.said}"
+            self.report(Failed(error_class=ErrorClass.SERVICE_UNAVAILABLE, text=text))
+        else:
+            self.report(outcomes.crashed(ended.code, str(ended)))

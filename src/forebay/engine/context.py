@@ -1,0 +1,110 @@
+"""What a handler gets beside its payload: which attempt it is, how long it may run, and a way to speak."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from forebay.engine.content import Content
+from forebay.engine.desk import Chunks, Desk
+from forebay.engine.signals import Stopped
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.model.exchange import Usage
+from forebay.model.task import Task
+
+_log = logging.getLogger("forebay.task")
+
+
+class Context:
+    """One attempt, as its handler sees it."""
+
+    def __init__(self, task: Task, desk: Desk, content: Content, stopping: Callable[[], bool] | None = None) -> None:
+        self._task = task
+        self._desk = desk
+        self._content = content
+        self._stopping = stopping
+        self._stopped = False
+        self._ends_at = time.monotonic() + task.timeout_s
+        self.usage: list[Usage] = []
+
+    @property
+    def task_id(self) -> str:
+        return self._task.id
+
+    @property
+    def job_id(self) -> str | None:
+        return self._task.job_id
+
+    @property
+    def kind(self) -> str:
+        return self._task.kind
+
+    @property
+    def tenant(self) -> str:
+        return self._task.tenant
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self._task.tags
+
+    @property
+    def chunk_index(self) -> int | None:
+        return self._task.chunk_index
+
+    @property
+    def attempt(self) -> int:
+        """Counted from 1; every execution is one, whatever came of it."""
+        return self._task.attempt_count + 1
+
+    @property
+    def retry_count(self) -> int:
+        return self._task.retry_count
+
+    @property
+    def reschedule_count(self) -> int:
+        return self._task.reschedule_count
+
+    @property
+    def token(self) -> int:
+        """Rises with every claim of the task: hand it to what you write to, if that can refuse an older one."""
+        return self._task.claim_count
+
+    @property
+    def deadline_at(self) -> float | None:
+        """The task's own wall-clock bound, if it has one."""
+        return self._task.deadline_at
+
+    @property
+    def remaining_s(self) -> float:
+        """How long this attempt may still run."""
+        return max(0.0, self._ends_at - time.monotonic())
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        fields = {"task_id": self.task_id, "kind": self.kind, "attempt": self.attempt}
+        return logging.LoggerAdapter(_log, {"fields": fields})
+
+    def checkpoint(self) -> None:
+        """Raise if the attempt is to stop; cheap enough for every page. Let what it raises pass."""
+        if self._stopped or (self._stopping is not None and self._stopping()):
+            raise Stopped("asked to stop")
+
+    def progress(self, share: float, note: str = "") -> None:
+        """Tell how far the attempt is, from 0 to 1; also a checkpoint."""
+        self.checkpoint()
+        if not isinstance(share, (int, float)) or share != share:  # noqa: PLR0124 - NaN is no share
+            raise BadInput(f"progress is {shown(share)}.", remedy="Give a number from 0 to 1.")
+        self._desk.progress(min(1.0, max(0.0, share)), str(note)[:200])
+
+    def used(self, meter: str, unit: str, amount: float = 1) -> None:
+        """Book what was consumed of a metered service; it counts however the attempt ends."""
+        self.usage.append(Usage(meter, unit, amount))
+
+    def chunks(self) -> Chunks:
+        """In a merge: the job's chunks in order, with their results."""
+        return Chunks(self._desk, self._content)
+
+    def stop(self) -> None:
+        self._stopped = True

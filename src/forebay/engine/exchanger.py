@@ -1,0 +1,83 @@
+"""Carries finished work to the ledger and new work back, one numbered exchange at a time, until it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from forebay import failpoint
+from forebay.errors import StoreClosed, StoreError
+from forebay.model.exchange import Release, Reply, Settle, Want
+from forebay.observe import emit
+from forebay.stores.base import Ledger
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 5.0
+
+
+class Exchanger:
+    """What is handed in waits here until the ledger has answered for it; an outage costs time, not results."""
+
+    def __init__(self, ledger: Ledger, session_id: str) -> None:
+        self._ledger = ledger
+        self._session_id = session_id
+        self._n = 0
+        self._settles: list[Settle] = []
+        self._releases: list[Release] = []
+        self.asked_at = 0.0
+        self._thread = ThreadPoolExecutor(1, "forebay-exchange")
+
+    def settle(self, settle: Settle) -> None:
+        self._settles.append(settle)
+
+    def release(self, release: Release) -> None:
+        self._releases.append(release)
+
+    @property
+    def waiting_count(self) -> int:
+        """How much has been handed in since the last exchange."""
+        return len(self._settles) + len(self._releases)
+
+    async def exchange(self, wants: Sequence[Want]) -> tuple[Reply, list[Settle]]:
+        """The reply, and the settles it answers for, in the same order."""
+        settles, self._settles = self._settles, []
+        releases, self._releases = self._releases, []
+        self._n += 1
+        failed_at: float | None = None
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                reply = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._call, self._n, settles, releases, wants
+                )
+            except StoreClosed:
+                raise
+            except StoreError as error:
+                # Maybe done, maybe not: the same number again gets the same answer.
+                failed_at = failed_at or time.monotonic()
+                emit("store_failed", verb="exchange", error_code=error.code, pause_s=pause_s)
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads workers, hides nothing
+                pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+            else:
+                if failed_at is not None:
+                    emit("store_recovered", verb="exchange", after_s=round(time.monotonic() - failed_at, 3))
+                return reply, settles
+
+    def _call(self, n: int, settles: list[Settle], releases: list[Release], wants: Sequence[Want]) -> Reply:
+        if settles:
+            failpoint.reach("result_durable")
+        if wants:
+            failpoint.reach("before_claim")
+        self.asked_at = time.monotonic()
+        reply = self._ledger.exchange(self._session_id, n, settles=settles, releases=releases, wants=wants)
+        if settles:
+            failpoint.reach("settled")
+        if reply.claims:
+            failpoint.reach("claimed")
+        return reply
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,75 @@
+"""Keeps a worker's session alive from a thread of its own, as long as the worker's loop is alive too."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from forebay.errors import StoreError
+from forebay.model.exchange import Hold, Renewal
+from forebay.observe import emit
+from forebay.stores.base import Ledger
+
+_BEATS_PER_LEASE = 3
+_LEAST_BETWEEN_S = 0.5
+
+
+class Heart:
+    """Beats three times a lease. A loop that has not ticked for a lease is wedged: its session is let go."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        session_id: str,
+        *,
+        lease_s: float,
+        holds: Callable[[], Sequence[Hold]],
+        renewed: Callable[[Renewal], None],
+    ) -> None:
+        self._ledger = ledger
+        self._session_id = session_id
+        self._lease_s = lease_s
+        self._holds = holds
+        self._renewed = renewed
+        self._ticked = time.monotonic()
+        self._due = threading.Event()
+        self._ended = False
+        self._thread = threading.Thread(target=self._live, name="forebay-heart", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def tick(self) -> None:
+        """Called by the loop, over and over."""
+        self._ticked = time.monotonic()
+
+    def hurry(self) -> None:
+        """Beat soon: somebody may have asked for a cancel."""
+        self._due.set()
+
+    def stop(self) -> None:
+        self._ended = True
+        self._due.set()
+        self._thread.join(self._lease_s)
+
+    def _live(self) -> None:
+        while not self._ended:
+            self._due.wait(self._lease_s / _BEATS_PER_LEASE)
+            self._due.clear()
+            if self._ended:
+                return
+            self._beat()
+            time.sleep(min(_LEAST_BETWEEN_S, self._lease_s / _BEATS_PER_LEASE))
+
+    def _beat(self) -> None:
+        silent_s = time.monotonic() - self._ticked
+        if silent_s > self._lease_s:
+            emit("loop_wedged", silent_s=round(silent_s, 1))
+            return
+        try:
+            renewal = self._ledger.renew(self._session_id, self._holds())
+        except StoreError as error:
+            emit("store_failed", verb="renew", error_code=error.code, pause_s=self._lease_s / _BEATS_PER_LEASE)
+            return
+        self._renewed(renewal)

@@ -1,0 +1,77 @@
+"""Runs an async handler in the worker's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from forebay import failpoint
+from forebay.engine import outcomes
+from forebay.engine.attempt import Attempt, Ended, Why
+from forebay.engine.context import Context
+from forebay.engine.desk import LedgerDesk
+from forebay.engine.registry import Kind, call_arguments
+from forebay.engine.split import chunks_of
+from forebay.engine.submission import Submissions
+from forebay.model.outcome import Completed, Outcome
+from forebay.model.task import Task
+
+_ABANDON_S = 2.0
+
+
+class InlineAttempt(Attempt):
+    """Stopping it cancels the handler; one that will not be cancelled is left behind after two seconds."""
+
+    def __init__(
+        self,
+        task: Task,
+        kind: Kind,
+        *,
+        submissions: Submissions,
+        desk: LedgerDesk,
+        deadline_in_s: float | None,
+        ended: Ended,
+    ) -> None:
+        super().__init__(
+            task, kind, submissions=submissions, desk=desk, deadline_in_s=deadline_in_s, ended=ended
+        )  # fmt: skip
+        self._context = Context(task, desk, submissions.content)
+        self._runner = self.loop.create_task(self._run())
+
+    def _stop(self) -> None:
+        self._context.stop()
+        self._runner.cancel()
+        # Its slot and its task go on without it.
+        self.later(_ABANDON_S, self.report_stopped)
+
+    async def _run(self) -> None:
+        outcome: Outcome | None
+        try:
+            outcome = await self._handled()
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            outcome = outcomes.of_error(error)
+            # A handler may have been cancelled by its own doing, too.
+            if self.why is not None and isinstance(error, asyncio.CancelledError):
+                outcome = self.stopped()
+        if self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
+            outcome = self.stopped()
+        elif outcome is not None:
+            outcome = outcomes.with_usage(outcome, self._context.usage)
+        self.report(outcome)
+
+    async def _handled(self) -> Outcome:
+        content = self.submissions.content
+        if self.task.payload_blob is None:
+            payload = self.task.payload
+        else:
+            payload = await asyncio.to_thread(content.payload, self.task)
+        if not self.begin():
+            return outcomes.past_deadline()
+        positional, named = call_arguments(payload)
+        value = await self.kind.handler(self._context, *positional, **named)
+        failpoint.reach("response_read")
+        if self.kind.chunk_kind is not None:
+            return await asyncio.to_thread(chunks_of, value, self.task, self.kind, self.submissions)
+        text = content.small(value)
+        if text is not None:
+            return Completed(result_json=text)
+        return await asyncio.to_thread(content.completed, value, self.task.tenant)

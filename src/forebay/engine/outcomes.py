@@ -1,0 +1,66 @@
+"""Turns what a handler raised into an outcome."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+
+from forebay.engine.signals import Permanent, Reschedule, Retry, Stopped
+from forebay.errors import BadInput
+from forebay.model.exchange import Usage
+from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
+from forebay.rules import verdict
+from forebay.rules.verdict import ErrorClass
+
+
+def of_error(error: BaseException) -> Outcome:
+    match error:
+        case Reschedule():
+            return Rescheduled(delay_s=error.delay_s, until=error.until, text=error.text or None)
+        case Retry():
+            trace = _trace(error)
+            return Failed(error_class=error.error_class, text=error.text, delay_s=error.delay_s, traceback=trace)
+        case Permanent():
+            return Failed(error_class=error.error_class, text=error.text, permanent=True, traceback=_trace(error))
+        case Stopped():
+            return Canceled()
+        case BadInput():
+            # What the handler handed to us was wrong: running it again would hand in the same.
+            return Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True, traceback=_trace(error))
+        case _:
+            return Failed(error_class=verdict.classify_exception(error), text=_text(error), traceback=_trace(error))
+
+
+def timed_out(timeout_s: float) -> Failed:
+    return Failed(error_class=ErrorClass.TIMEOUT, text=f"It ran longer than {timeout_s:g} s")
+
+
+def past_deadline() -> Failed:
+    return Failed(error_class=ErrorClass.DEADLINE, text="Its deadline passed before it was done")
+
+
+def crashed(code: int | None, how: str) -> Failed:
+    if code == -signal.SIGXCPU:
+        return Failed(error_class=ErrorClass.TIMEOUT, text="It used more CPU time than handler_cpu_s allows")
+    return Failed(error_class=ErrorClass.PARSER_CRASHED, text=f"Its process ended: {how}")
+
+
+def with_usage(outcome: Outcome, usage: Sequence[Usage]) -> Outcome:
+    return replace(outcome, usage=tuple(usage)) if usage else outcome
+
+
+def _text(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - a __str__ that fails is no reason to lose the error
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - same
+        return type(error).__name__

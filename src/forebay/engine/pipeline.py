@@ -1,0 +1,109 @@
+"""A pipeline of one's own: split a payload, process each chunk, merge the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from forebay.engine.registry import Handler, Kind, Registry
+from forebay.engine.submission import Options, Submissions
+from forebay.errors import BadInput
+from forebay.model.job import NewJob
+from forebay.model.names import check_name
+from forebay.model.task import DEFAULT_TENANT, Role
+
+H = TypeVar("H", bound=Handler)
+
+
+class Pipeline:
+    """Its steps are tasks of the kinds `<name>.split`, `<name>.chunk` and `<name>.merge`.
+
+    Without a split the payloads of the chunks are given at the start; without a merge the job is done when its
+    chunks are. `allow_holes` merges what there is when some chunks failed for good.
+    """
+
+    def __init__(self, name: str, registry: Registry, *, allow_holes: bool = False) -> None:
+        self.name = check_name("pipeline", name)
+        self.allow_holes = allow_holes
+        self._registry = registry
+
+    def split(
+        self, *, timeout_s: float = 60.0, max_retries: int = 3, max_reschedules: int | None = None
+    ) -> Callable[[H], H]:
+        """Decorate what gets the job's payload and returns a list with one payload for each chunk."""
+        return self._step(
+            "split", chunk_kind=f"{self.name}.chunk", timeout_s=timeout_s, max_retries=max_retries,
+            max_reschedules=max_reschedules,
+        )  # fmt: skip
+
+    def process(
+        self, *, timeout_s: float = 60.0, max_retries: int = 3, max_reschedules: int | None = None
+    ) -> Callable[[H], H]:
+        """Decorate what turns one chunk's payload into its result."""
+        return self._step("chunk", timeout_s=timeout_s, max_retries=max_retries, max_reschedules=max_reschedules)
+
+    def merge(
+        self, *, timeout_s: float = 60.0, max_retries: int = 3, max_reschedules: int | None = None
+    ) -> Callable[[H], H]:
+        """Decorate what gets the job's payload, reads `ctx.chunks()` and returns the job's result."""
+        return self._step("merge", timeout_s=timeout_s, max_retries=max_retries, max_reschedules=max_reschedules)
+
+    def _step(
+        self,
+        step: str,
+        *,
+        timeout_s: float,
+        max_retries: int,
+        max_reschedules: int | None,
+        chunk_kind: str | None = None,
+    ) -> Callable[[H], H]:
+        def register(handler: H) -> H:
+            self._registry.add(
+                Kind(
+                    name=f"{self.name}.{step}",
+                    handler=handler,
+                    timeout_s=timeout_s,
+                    max_retries=max_retries,
+                    max_reschedules=max_reschedules,
+                    chunk_kind=chunk_kind,
+                )
+            )
+            return handler
+
+        return register
+
+    def job(
+        self,
+        payload: object,
+        submissions: Submissions,
+        options: Options,
+        *,
+        chunks: list[object] | None = None,
+        idempotency_key: str | None = None,
+        label: str | None = None,
+    ) -> NewJob:
+        splits = self._registry.find(f"{self.name}.split") is not None
+        if splits == (chunks is not None):
+            remedy = "Give it a payload." if splits else "Give chunks=[…], or register a split."
+            raise BadInput(f"Pipeline {self.name!r} {'splits by itself' if splits else 'has no split'}.", remedy=remedy)
+        if splits:
+            tasks = [submissions.task(f"{self.name}.split", payload, options, role=Role.SPLIT)]
+        else:
+            tasks = [
+                submissions.task(f"{self.name}.chunk", chunk, options, role=Role.CHUNK, chunk_index=index)
+                for index, chunk in enumerate(chunks or ())
+            ]
+        merge = None
+        if self._registry.find(f"{self.name}.merge") is not None:
+            merge = submissions.task(f"{self.name}.merge", payload, options, role=Role.MERGE)
+        return NewJob(
+            pipeline=self.name,
+            tasks=tuple(tasks),
+            merge=merge,
+            allow_holes=self.allow_holes,
+            tenant=options.get("tenant", DEFAULT_TENANT),
+            environment=submissions.environment,
+            label=label,
+            idempotency_key=idempotency_key,
+            tags=tasks[0].tags if tasks else (),
+        )

@@ -1,0 +1,29 @@
+"""Turns what a split returned into the chunks of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from forebay.engine.registry import Kind
+from forebay.engine.submission import Options, Submissions
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.model import payload as json_text
+from forebay.model.outcome import Completed
+from forebay.model.task import Role, Task
+
+
+def chunks_of(value: object, task: Task, kind: Kind, submissions: Submissions) -> Completed:
+    """One chunk for each payload; none of them is lost or doubled, since their ids follow from job and index."""
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
+        raise BadInput(f"A split returned {shown(value)}.", remedy="Return a list with one payload for each chunk.")
+    if kind.chunk_kind is None or task.job_id is None:
+        raise BadInput(f"Task {task.id} is no split of a job.", remedy="Start it with app.start(pipeline, …).")
+    options = Options(priority=task.priority, tenant=task.tenant, tags=task.tags)
+    if task.deadline_at is not None:
+        options["deadline_at"] = task.deadline_at
+    chunks = tuple(
+        submissions.task(kind.chunk_kind, payload, options, role=Role.CHUNK, chunk_index=index)
+        for index, payload in enumerate(value)
+    )
+    return Completed(result_json=json_text.encode({"chunks": len(chunks)}), follow_ups=chunks)

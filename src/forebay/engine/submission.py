@@ -1,0 +1,90 @@
+"""Makes tasks ready to be submitted: the kind's own options unless others are given, large payloads in a blob."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypedDict
+
+from forebay.engine.content import Content
+from forebay.engine.registry import Kind, Registry
+from forebay.engine.signals import instant
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.model.task import DEFAULT_TENANT, NewTask, Role
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a task when it is submitted; what is left out comes from its kind."""
+
+    priority: int
+    delay_s: float
+    start_at: datetime | float
+    deadline_at: datetime | float
+    timeout_s: float
+    max_retries: int
+    max_reschedules: int | None
+    tenant: str
+    fairness_key: str
+    tags: tuple[str, ...]
+
+
+class Submissions:
+    """Knows the kinds, the environment and where large payloads go."""
+
+    def __init__(self, registry: Registry, content: Content, environment: str) -> None:
+        self._registry = registry
+        self.content = content
+        self.environment = environment
+
+    def task(
+        self,
+        kind: str,
+        payload: object,
+        options: Options,
+        *,
+        idempotency_key: str | None = None,
+        role: Role = Role.LONE,
+        chunk_index: int | None = None,
+    ) -> NewTask:
+        fields: dict[str, Any] = {**_defaults(self._registry.find(kind)), **_checked(options)}
+        value, blob = self._payload(payload, fields.get("tenant", DEFAULT_TENANT))
+        return NewTask(
+            kind=kind,
+            payload=value,
+            payload_blob=blob,
+            environment=self.environment,
+            idempotency_key=idempotency_key,
+            role=role,
+            chunk_index=chunk_index,
+            **fields,
+        )
+
+    def _payload(self, payload: object, tenant: str) -> tuple[object, str | None]:
+        if self.content.small(payload) is not None:
+            return payload, None
+        if isinstance(payload, (bytes, bytearray, memoryview)):
+            raise BadInput("A payload is JSON, not bytes.", remedy="Put the bytes into a file or blob and name it.")
+        return None, self.content.write(payload, tenant, what="payload")[1]
+
+
+def _defaults(kind: Kind | None) -> dict[str, Any]:
+    if kind is None:
+        return {}
+    return {"timeout_s": kind.timeout_s, "max_retries": kind.max_retries, "max_reschedules": kind.max_reschedules}
+
+
+def _checked(options: Options) -> dict[str, Any]:
+    unknown = set(options) - set(Options.__annotations__)
+    if unknown:
+        known = ", ".join(sorted(Options.__annotations__))
+        raise BadInput(f"There is no option {shown(min(unknown))}.", remedy=f"Options are: {known}.")
+    fields: dict[str, Any] = dict(options)
+    if "start_at" in fields:
+        if "delay_s" in fields:
+            raise BadInput("Both delay_s and start_at are given.", remedy="Give one of them.")
+        fields["available_at"] = instant("start_at", fields.pop("start_at"))
+    if fields.get("deadline_at") is not None:
+        fields["deadline_at"] = instant("deadline_at", fields["deadline_at"])
+    if "tags" in fields:
+        fields["tags"] = (fields["tags"],) if isinstance(fields["tags"], str) else tuple(fields["tags"])
+    return fields

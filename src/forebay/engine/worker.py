@@ -1,0 +1,338 @@
+"""One worker: claims what it has handlers for, runs it within its room, settles, and drains when told to."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TypedDict, TypeVar
+
+from forebay import ids
+from forebay.engine import upkeep
+from forebay.engine.attempt import Attempt, Ended, Why
+from forebay.engine.blocking import BlockingAttempt
+from forebay.engine.children import Bounds
+from forebay.engine.desk import LedgerDesk
+from forebay.engine.exchanger import Exchanger
+from forebay.engine.heart import Heart
+from forebay.engine.inline import InlineAttempt
+from forebay.engine.pool import Pool
+from forebay.engine.registry import Registry
+from forebay.engine.room import Limits, Room
+from forebay.engine.submission import Submissions
+from forebay.engine.tell import tell
+from forebay.errors import BadInput, StoreClosed, StoreError
+from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle
+from forebay.model.outcome import Failed, Outcome
+from forebay.model.task import Status, Task
+from forebay.observe import emit
+from forebay.rules import settlement
+from forebay.rules.verdict import ErrorClass
+from forebay.stores.base import Ledger
+
+_IN_HAND_S = 1.0
+_LINGER_S = 0.005
+T = TypeVar("T")
+
+
+class _Common(TypedDict):
+    submissions: Submissions
+    desk: LedgerDesk
+    deadline_in_s: float | None
+    ended: Ended
+
+
+class Worker:
+    """`run` returns when `drain` was called and everything is settled or handed back."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        registry: Registry,
+        submissions: Submissions,
+        *,
+        name: str,
+        limits: Limits,
+        target: str | None = None,
+        bounds: Bounds | None = None,
+        retention_s: Mapping[Status, float] | None = None,
+    ) -> None:
+        if not len(registry):
+            raise BadInput("There is no handler to run.", remedy="Register one with @app.task(…).")
+        blocking = sorted(kind.name for kind in registry if kind.blocking)
+        if blocking and target is None:
+            raise BadInput(
+                f"{blocking[0]!r} is a plain function and runs in a child process, which cannot find the application.",
+                remedy="Define the application in a module and start `forebay worker module:app`, or make it async.",
+            )
+        self._ledger = ledger
+        self._registry = registry
+        self._submissions = submissions
+        self._name = name
+        self._limits = limits
+        self._retention_s = dict(retention_s or {})
+        self._pool = Pool(target, limits.processes, bounds or Bounds()) if blocking and target else None
+        self._attempts: dict[tuple[str, int], Attempt] = {}
+        self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
+        self._room = Room(registry, limits)
+        self._event = asyncio.Event()
+        self._drains = 0
+        self._session = self._new_session()
+        self._exchanger = Exchanger(ledger, self._session.id)
+        self._heart: Heart | None = None
+        self._alive = True
+        self._ready: set[str] = set()
+        self._hint = False
+        self._lingers_until = 0.0
+        self._clock = (0.0, 0.0)
+        self.settled_count = 0
+        self.handed_back_count = 0
+
+    def _new_session(self) -> Session:
+        kinds = tuple(sorted(kind.name for kind in self._registry))
+        return Session(id=ids.random_id(), worker=self._name, lease_s=self._limits.lease_s, kinds=kinds)
+
+    @property
+    def session_id(self) -> str:
+        return self._session.id
+
+    def drain(self, reason: str = "asked") -> None:
+        """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
+        self._drains += 1
+        emit("worker_draining", reason=reason, running=len(self._attempts))
+        self._event.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def woken() -> None:
+            loop.call_soon_threadsafe(self._wake)
+
+        def renewed(renewal: Renewal) -> None:
+            loop.call_soon_threadsafe(self._renewed, renewal)
+
+        stop_listening = await self._ask("listen", self._ledger.listen, woken)
+        if self._pool is not None:
+            self._pool.start()
+        chores = (
+            self._tick(),
+            upkeep.rescue(self._ledger, self._limits.lease_s / 3),
+            upkeep.prune(self._ledger, self._retention_s, self._name),
+        )
+        helpers = [loop.create_task(each) for each in chores]
+        try:
+            while not self._drains:
+                await self._serve_session(renewed)
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            stop_listening()
+            if self._pool is not None:
+                await self._pool.close()
+        emit("worker_stopped", worker=self._name, settled=self.settled_count, handed_back=self.handed_back_count)
+
+    async def _serve_session(self, renewed: Callable[[Renewal], None]) -> None:
+        """From the opening of a session to its end, which is the worker's own unless the ledger gave it up."""
+        await self._ask("open_session", self._ledger.open_session, self._session)
+        emit(
+            "worker_started",
+            worker=self._name,
+            session_id=self._session.id,
+            kinds=list(self._session.kinds),
+            concurrency=self._limits.concurrency,
+            processes=self._limits.processes if self._pool else 0,
+        )
+        self._heart = Heart(
+            self._ledger,
+            self._session.id,
+            lease_s=self._limits.lease_s,
+            holds=self._holds,
+            renewed=renewed,
+        )
+        self._heart.start()
+        try:
+            while self._alive and not self._drains:
+                await self._step()
+            if self._alive:
+                await self._finish()
+            else:
+                await self._start_over()
+        finally:
+            heart, self._heart = self._heart, None
+            await asyncio.to_thread(heart.stop)
+            self._exchanger.close()
+            if not self._drains:
+                self._session = self._new_session()
+                self._exchanger = Exchanger(self._ledger, self._session.id)
+                self._alive = True
+
+    async def _step(self) -> None:
+        """One exchange, and then a wait until there is a reason for the next."""
+        reply = await self._exchange()
+        # Frozen since it asked: the lease may be over, and no call may begin under it.
+        late = time.monotonic() - self._exchanger.asked_at > self._limits.lease_s
+        for task in reply.claims:
+            if late:
+                self._hand_back(task, started=False)
+            else:
+                self._start(task, reply.now)
+        self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
+        if (self._ready and self._room.free > 0) or not self._alive:
+            return
+        due_s = self._limits.poll_s if reply.next_due_in_s is None else reply.next_due_in_s
+        ends_at = time.monotonic() + min(self._limits.poll_s, due_s)
+        while not self._drains and self._alive and not self._is_time(ends_at):
+            await self._woken(ends_at - time.monotonic())
+
+    def _is_time(self, ends_at: float) -> bool:
+        """Whether the next exchange is worth its cost: more is done than still runs, or has waited long enough."""
+        now = time.monotonic()
+        if not self._exchanger.waiting_count:
+            self._lingers_until = now + _LINGER_S
+            return now >= ends_at or (self._hint and self._room.free > 0)
+        return self._exchanger.waiting_count >= len(self._attempts) or now >= self._lingers_until
+
+    async def _woken(self, within_s: float) -> None:
+        if self._exchanger.waiting_count:
+            within_s = min(within_s, max(0.0, self._lingers_until - time.monotonic()))
+        self._event.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._event.wait()
+
+    async def _exchange(self) -> Reply:
+        self._hint = False
+        wants = [] if self._drains else self._room.wants(self._ready)
+        reply, settles = await self._exchanger.exchange(wants)
+        self._clock = (reply.now, time.monotonic())
+        self._alive = self._alive and reply.alive
+        for settled, settle in zip(reply.settled, settles, strict=True):
+            self.settled_count += not settled.fenced
+            task, run_s = self._untold.pop((settle.task_id, settle.token))
+            tell(task, settle, run_s, reply.now, fenced=settled.fenced)
+        return reply
+
+    @property
+    def _now(self) -> float:
+        """The ledger's time."""
+        told, at = self._clock
+        return told + time.monotonic() - at
+
+    def _start(self, task: Task, now: float) -> None:
+        kind = self._registry[task.kind]
+        self._room.took(kind)
+        common = _Common(
+            submissions=self._submissions,
+            desk=LedgerDesk(self._ledger, task, self._name),
+            deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
+            ended=self._ended,
+        )
+        if kind.blocking and self._pool is not None:
+            attempt: Attempt = BlockingAttempt(task, kind, self._pool, **common)
+        else:
+            attempt = InlineAttempt(task, kind, **common)
+        self._attempts[(task.id, task.claim_count)] = attempt
+
+    def _ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        task = attempt.task
+        self._attempts.pop((task.id, task.claim_count), None)
+        self._room.freed(attempt.kind, attempt.run_s)
+        if outcome is not None:
+            self._exchanger.settle(self._decide(task, outcome))
+            self._untold[(task.id, task.claim_count)] = (task, attempt.run_s)
+        elif attempt.why is Why.LEASE_LOST:
+            emit("task_fenced", task_id=task.id, kind=task.kind, token=task.claim_count)
+        else:
+            self._hand_back(task, started=attempt.started_at is not None)
+        self._event.set()
+
+    def _hand_back(self, task: Task, *, started: bool) -> None:
+        self._exchanger.release(Release(task.id, task.claim_count, task.job_id, started=started))
+        self.handed_back_count += 1
+        emit("task_handed_back", task_id=task.id, kind=task.kind)
+
+    def _decide(self, task: Task, outcome: Outcome) -> Settle:
+        jitter = random.random()  # noqa: S311 - spreads retries
+        try:
+            return settlement.decide(task, outcome, now=self._now, jitter=jitter)
+        except BadInput as error:
+            bug = Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True)
+            return settlement.decide(task, bug, now=self._now, jitter=jitter)
+
+    def _holds(self) -> list[Hold]:
+        """Attempts that began late, because they waited for a child, get their full time from now."""
+        grace_s = self._limits.attempt_grace_s
+        return [
+            Hold(each.task.id, each.task.claim_count, each.task.timeout_s + grace_s, each.task.job_id)
+            for each in list(self._attempts.values())
+            if each.waited_s > grace_s / 2
+        ]
+
+    def _wake(self) -> None:
+        self._hint = True
+        self._event.set()
+        if self._attempts and self._heart is not None:
+            self._heart.hurry()
+
+    def _renewed(self, renewal: Renewal) -> None:
+        if not renewal.alive:
+            self._alive = False
+            self._event.set()
+        asked = set(renewal.cancel_requested)
+        for attempt in list(self._attempts.values()):
+            if attempt.task.id in asked:
+                attempt.stop(Why.CANCEL)
+
+    async def _tick(self) -> None:
+        while True:
+            if self._heart is not None:
+                self._heart.tick()
+            for attempt in list(self._attempts.values()):
+                if attempt.started_at is None and attempt.waited_s > _IN_HAND_S and self._pool and self._pool.busy:
+                    attempt.stop(Why.WAITED)
+            await asyncio.sleep(min(1.0, self._limits.lease_s / 10))
+
+    async def _finish(self) -> None:
+        """What has begun may end by itself within the grace; the rest goes back at once, with no retry burnt."""
+        for attempt in list(self._attempts.values()):
+            if attempt.started_at is None:
+                attempt.stop(Why.DRAIN)
+        ends_at = time.monotonic() + self._limits.drain_grace_s
+        while self._attempts and self._drains == 1 and (left_s := ends_at - time.monotonic()) > 0:
+            if self._exchanger.waiting_count:
+                await self._exchange()
+            else:
+                await self._woken(left_s)
+        for attempt in list(self._attempts.values()):
+            attempt.stop(Why.DRAIN)
+        while self._attempts:
+            await self._woken(1.0)
+        await self._exchange()
+        await self._ask("close_session", self._ledger.close_session, self._session.id)
+
+    async def _start_over(self) -> None:
+        """The ledger gave our tasks to others: what still runs here is to stop, and what ended is fenced."""
+        emit("session_lost", session_id=self._session.id)
+        for attempt in list(self._attempts.values()):
+            attempt.stop(Why.LEASE_LOST)
+        while self._attempts:
+            await self._woken(1.0)
+        await self._exchange()
+
+    async def _ask(self, verb: str, call: Callable[..., T], *arguments: object) -> T:
+        """Ask the ledger until it answers; a drain ends the asking."""
+        pause_s = 0.1
+        while True:
+            try:
+                return await asyncio.to_thread(call, *arguments)
+            except StoreClosed:
+                raise
+            except StoreError as error:
+                if self._drains:
+                    raise
+                emit("store_failed", verb=verb, error_code=error.code, pause_s=pause_s)
+                await asyncio.sleep(pause_s)
+                pause_s = min(5.0, 2 * pause_s)

@@ -1,0 +1,29 @@
+"""A lane as it is shown, and what keeps its tasks from being claimed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """A lane that is paused or has open tasks. Ready: its tasks that are due, whether it is paused or not."""
+
+    name: str
+    kind: str
+    paused_at: float | None
+    paused_until: float | None
+    note: str
+    ready_count: int
+    later_count: int
+    running_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Somebody's wish that a lane rests; without `until`, it does so until it is resumed."""
+
+    lane: str
+    at: float
+    until: float | None
+    note: str

@@ -1,0 +1,5 @@
+"""What happens inside, for those who watch: events, and from them logs and metrics."""
+
+from forebay.observe.events import emit, subscribe
+
+__all__ = ["emit", "subscribe"]

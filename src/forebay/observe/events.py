@@ -1,0 +1,132 @@
+"""The one seam for what happened: names every event, logs it and tells whoever subscribed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+Callback = Callable[[str, Mapping[str, object]], None]
+
+_DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
+_TASK = ("task_id", "kind", "attempt")
+
+
+class Event(NamedTuple):
+    level: int
+    meaning: str
+    fields: tuple[str, ...]
+
+
+EVENTS: dict[str, Event] = {
+    "worker_started": Event(
+        _INFO,
+        "A worker opened its session and asks for work.",
+        ("worker", "session_id", "kinds", "concurrency", "processes"),
+    ),
+    "worker_draining": Event(
+        _INFO, "A worker claims no more and lets what runs come to its end.", ("reason", "running")
+    ),
+    "worker_stopped": Event(_INFO, "A worker closed its session.", ("worker", "settled", "handed_back")),
+    "session_lost": Event(
+        _WARNING, "The session expired before it was renewed, so its tasks are free for others.", ("session_id",)
+    ),
+    "loop_wedged": Event(_WARNING, "The event loop did not turn for so long that leases are at risk.", ("silent_s",)),
+    "task_started": Event(_DEBUG, "An attempt began.", _TASK),
+    "task_completed": Event(_DEBUG, "An attempt succeeded and its result is stored.", (*_TASK, "run_s")),
+    "task_retried": Event(
+        _INFO,
+        "An attempt failed and the task waits for its next one.",
+        (*_TASK, "error_class", "retry_count", "max_retries", "delay_s", "run_s"),
+    ),
+    "task_rescheduled": Event(
+        _INFO,
+        "An attempt asked to be continued later.",
+        (*_TASK, "delay_s", "reschedule_count", "max_reschedules", "run_s"),
+    ),
+    "task_failed": Event(_WARNING, "A task failed for good.", (*_TASK, "error_class", "run_s")),
+    "task_canceled": Event(_INFO, "A running task was stopped because somebody canceled it.", (*_TASK, "run_s")),
+    "task_handed_back": Event(
+        _INFO, "A worker gave a task back unfinished or not begun, at no cost to the task.", ("task_id", "kind")
+    ),
+    "task_fenced": Event(
+        _WARNING,
+        "A settle came too late: the task's lease is another's, so nothing changed.",
+        ("task_id", "kind", "token"),
+    ),
+    "task_progress": Event(_INFO, "A handler told how far it is.", ("task_id", "kind", "share", "note")),
+    "task_error": Event(
+        _DEBUG, "What a handler raised, as text; the ledger's history has it too.", ("task_id", "kind", "error_text")
+    ),
+    "tasks_rescued": Event(_WARNING, "Tasks whose worker vanished became pending again.", ("count",)),
+    "child_started": Event(_DEBUG, "A process for blocking handlers began.", ("pid",)),
+    "child_killed": Event(
+        _WARNING,
+        "A handler's process was killed, together with the strays that it had started.",
+        ("pid", "kind", "task_id", "why", "strays"),
+    ),
+    "child_ended": Event(_WARNING, "A handler's process ended by itself.", ("pid", "how")),
+    "store_failed": Event(
+        _WARNING,
+        "A store did not answer as it should and is asked again after a pause.",
+        ("verb", "error_code", "pause_s"),
+    ),
+    "store_recovered": Event(_INFO, "A store answers again.", ("verb", "after_s")),
+    "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
+    "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
+    "subscriber_failed": Event(
+        _WARNING, "A subscriber to events raised; said once for each.", ("subscriber", "error_class")
+    ),
+}
+
+
+class _Subscription:
+    __slots__ = ("callback", "failed")
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback = callback
+        self.failed = False
+
+
+_logger = logging.getLogger("forebay")
+# Without it, Python prints the warnings of a library in a program that has set up no logging.
+_logger.addHandler(logging.NullHandler())
+_subscriptions: tuple[_Subscription, ...] = ()
+_lock = threading.Lock()
+
+
+def emit(name: str, /, **fields: object) -> None:
+    """Says that something happened; a name outside `EVENTS` is a KeyError."""
+    level = EVENTS[name].level
+    if _logger.isEnabledFor(level):
+        _logger.log(level, name, extra={"fields": fields}, stacklevel=2)
+    for subscription in _subscriptions:
+        try:
+            subscription.callback(name, fields)
+        except Exception as error:  # noqa: BLE001 - whoever watches must not harm the work
+            _complain(subscription, error)
+
+
+def subscribe(callback: Callback) -> Callable[[], None]:
+    """Calls back for each event, on the thread that emits it; the answer ends that."""
+    global _subscriptions  # noqa: PLW0603 - a tuple swapped whole, so that emit needs no lock
+    subscription = _Subscription(callback)
+    with _lock:
+        _subscriptions = (*_subscriptions, subscription)
+
+    def unsubscribe() -> None:
+        global _subscriptions  # noqa: PLW0603 - same
+        with _lock:
+            _subscriptions = tuple(each for each in _subscriptions if each is not subscription)
+
+    return unsubscribe
+
+
+def _complain(subscription: _Subscription, error: Exception) -> None:
+    if subscription.failed:
+        return
+    subscription.failed = True
+    called = getattr(subscription.callback, "__qualname__", type(subscription.callback).__qualname__)
+    fields = {"subscriber": called, "error_class": type(error).__name__}
+    _logger.log(EVENTS["subscriber_failed"].level, "subscriber_failed", extra={"fields": fields})

@@ -1,0 +1,144 @@
+"""Names every setting with its default, its bounds and what it is for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from forebay.observe.redact import mask_address
+
+PREFIX = "FOREBAY_"
+ADDRESSES = ("ledger", "blobs")
+_CENTURY_S = 100 * 366 * 86_400
+
+
+def _matches(pattern: str, advice: str) -> AfterValidator:
+    wanted = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not wanted.fullmatch(value) or value in {".", ".."}:
+            raise ValueError(advice)
+        return value
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, _matches(r"[a-z0-9_.-]{1,64}", "Use 1 to 64 characters of a-z, 0-9, '_', '.' and '-'.")]
+Address = Annotated[
+    str, _matches(r"[a-z][a-z0-9+.-]*:[!-~]*", "Give an address such as scheme://place, quoted as URLs are.")
+]
+Host = Annotated[str, _matches(r"[A-Za-z0-9_.:-]{1,253}", "Give a host name or an IP address.")]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one setting comes from, with secrets masked."""
+
+    name: str
+    value_shown: str
+    default_shown: str
+    source: str
+    description: str
+
+
+class Settings(BaseSettings):
+    """Made by `load`."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    env: Name = Field("dev", description="Name of the environment; it prefixes keys in shared stores.")
+    home: Path = Field(description="Folder for what Forebay keeps on this machine.")
+    ledger: Address = Field(description="Address of the ledger, where tasks live.")
+    blobs: Address = Field(description="Address of the blob store, where bytes live.")
+    concurrency: int = Field(10, ge=1, le=1000, description="Tasks that a worker runs at once.")
+    processes: int = Field(ge=1, le=1024, description="Processes of a worker for blocking handlers.")
+    lease_s: float = Field(15, ge=1, le=3600, description="Seconds after which a silent worker's tasks go to others.")
+    poll_s: float = Field(5, ge=0.05, le=300, description="Seconds after which an idle worker asks again, unwoken.")
+    drain_grace_s: float = Field(30, ge=0, le=86_400, description="Seconds that running tasks get when a worker stops.")
+    claims_per_exchange: int = Field(50, ge=1, le=1000, description="Tasks claimed at most in one exchange.")
+    handler_memory_mb: int | None = Field(
+        None, ge=16, le=1_048_576, description="Memory in MiB that a blocking handler's process may use."
+    )
+    handler_cpu_s: float | None = Field(
+        None, ge=1, le=604_800, description="Seconds of CPU that a blocking handler's process may use."
+    )
+    payload_max_bytes: int = Field(
+        1_048_576, ge=1024, le=1_048_576, description="Bytes above which a payload or result goes to the blob store."
+    )
+    retention_completed_s: float | None = Field(
+        None, ge=0, le=_CENTURY_S, description="Seconds that completed tasks are kept; none keeps them."
+    )
+    retention_failed_s: float | None = Field(
+        None, ge=0, le=_CENTURY_S, description="Seconds that failed tasks are kept; none keeps them."
+    )
+    retention_canceled_s: float | None = Field(
+        None, ge=0, le=_CENTURY_S, description="Seconds that canceled tasks are kept; none keeps them."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    log_format: Literal["auto", "console", "json"] = Field(
+        "auto", description="Form of the log; auto is console on a terminal and JSON lines elsewhere."
+    )
+    metrics_port: int | None = Field(
+        None, ge=0, le=65_535, description="Port of a worker's /metrics; 0 takes a free one, none serves no metrics."
+    )
+    metrics_host: Host = Field("127.0.0.1", description="Host that a worker's /metrics listens on.")
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+    _defaults: dict[str, object] = PrivateAttr(default_factory=dict)
+    _strangers: list[str] = PrivateAttr(default_factory=list)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the base's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - same
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - same
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - same
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # load merges the sources itself, because it must say afterwards which of them decided.
+        return (init_settings,)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, bool):
+            raise ValueError("It is no switch.")  # noqa: TRY004 - pydantic takes ValueError only
+        optional = cls.model_fields[info.field_name or ""].default is None
+        return None if optional and isinstance(value, str) and value.lower() == "none" else value
+
+    def sources(self) -> list[Source]:
+        return [
+            Source(
+                name,
+                _shown(name, getattr(self, name)),
+                _shown(name, self._defaults.get(name, field.default)),
+                self._origins.get(name, "default"),
+                field.description or "",
+            )
+            for name, field in type(self).model_fields.items()
+        ]
+
+    def as_environment(self) -> dict[str, str]:
+        """Variables with which another process loads the same settings."""
+        return {f"{PREFIX}{name.upper()}": "none" if value is None else str(value) for name, value in self}
+
+    def unknown_variables(self) -> list[str]:
+        """Names in the environment that look like settings and are none."""
+        return list(self._strangers)
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        return [(name, mask_address(value) if name in ADDRESSES else value) for name, value in self]
+
+
+def _shown(name: str, value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    return mask_address(str(value)) if name in ADDRESSES else str(value)

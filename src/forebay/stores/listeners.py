@@ -1,0 +1,34 @@
+"""Those in this process who want to hear when work may have arrived."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from forebay.stores.base import notify
+
+
+class Listeners:
+    """May be changed while they are told, also by one of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wakes: list[Callable[[], None]] = []
+
+    def add(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Returns how to stop it."""
+
+        def own() -> None:
+            wake()
+
+        def stop() -> None:
+            with self._lock:
+                self._wakes = [each for each in self._wakes if each is not own]
+
+        with self._lock:
+            self._wakes = [*self._wakes, own]
+        return stop
+
+    def tell(self) -> None:
+        for wake in self._wakes:
+            notify(wake)

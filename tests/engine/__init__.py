@@ -1,0 +1,1 @@
+"""The engine on a real ledger, with real children."""

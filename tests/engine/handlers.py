@@ -1,0 +1,199 @@
+"""An application for the tests of the engine; its ledger and blobs come from the environment."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from forebay import Context, Forebay, Permanent, Reschedule, Retry
+
+app = Forebay(os.environ.get("TEST_LEDGER"), blobs=os.environ.get("TEST_BLOBS"))
+NOTES = Path(os.environ.get("TEST_NOTES", "/nonexistent"))
+
+
+def note(text: str) -> None:
+    with NOTES.open("a") as file:
+        file.write(f"{text}\n")
+
+
+@app.task("echo")
+async def echo(ctx: Context, value: object = None) -> object:
+    return value
+
+
+@app.task("echo_blocking")
+def echo_blocking(ctx: Context, value: object = None) -> object:
+    return value
+
+
+@app.task("large")
+async def large(ctx: Context, size: int) -> str:
+    return "x" * size
+
+
+@app.task("large_blocking")
+def large_blocking(ctx: Context, size: int) -> bytes:
+    return b"x" * size
+
+
+@app.task("throttled", max_reschedules=100)
+async def throttled(ctx: Context, times: int) -> int:
+    if ctx.reschedule_count < times:
+        raise Reschedule("429 from the provider", delay_s=0)
+    return ctx.reschedule_count
+
+
+@app.task("flaky")
+async def flaky(ctx: Context, times: int) -> int:
+    if ctx.retry_count < times:
+        raise Retry("not this time", delay_s=0)
+    return ctx.attempt
+
+
+@app.task("hopeless")
+async def hopeless(ctx: Context) -> None:
+    raise Permanent("no PDF at all", error_class="invalid_pdf")
+
+
+@app.task("broken")
+def broken(ctx: Context) -> None:
+    raise ZeroDivisionError("a bug in a handler")
+
+
+@app.task("sleeps", timeout_s=60)
+async def sleeps(ctx: Context, seconds: float) -> str:
+    note(f"began {ctx.task_id}")
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+@app.task("stubborn", timeout_s=0.2, max_retries=0)
+async def stubborn(ctx: Context) -> None:
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            note("refused to be cancelled")
+
+
+@app.task("sleeps_blocking", timeout_s=60)
+def sleeps_blocking(ctx: Context, seconds: float) -> str:
+    note(f"began {ctx.task_id}")
+    time.sleep(seconds)
+    return "slept"
+
+
+@app.task("checks", timeout_s=60)
+def checks(ctx: Context) -> None:
+    note(f"began {ctx.task_id}")
+    try:
+        while True:
+            ctx.checkpoint()
+            time.sleep(0.01)
+    finally:
+        note(f"pid {os.getpid()} stopped at a checkpoint")
+
+
+@app.task("stuck", timeout_s=1, max_retries=0)
+def stuck(ctx: Context) -> None:
+    """In a C call, deaf to SIGTERM, with a grandchild that went away into a session of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid(); time.sleep(600)"
+    grandchild = subprocess.Popen([sys.executable, "-c", deaf], env={})
+    daemon = f"import os, sys; os.fork() and sys.exit(); os.setsid(); {deaf.replace('os.setsid(); ', '')}"
+    subprocess.run([sys.executable, "-c", daemon], env={}, check=True)
+    note(f"pids {os.getpid()} {grandchild.pid}")
+    ctypes.PyDLL(None).sleep(600)  # keeps the interpreter's lock: no Python code of this process runs any more
+
+
+@app.task("hog", timeout_s=30, max_retries=1)
+def hog(ctx: Context) -> None:
+    note(f"hog {os.getpid()}")
+    kept = []
+    while True:
+        kept.append(bytearray(16 * 1024 * 1024))
+
+
+@app.task("crash", max_retries=1)
+def crash(ctx: Context) -> None:
+    note(f"crash {os.getpid()}")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@app.task("burns", timeout_s=30, max_retries=0)
+def burns(ctx: Context) -> None:
+    while True:
+        pass
+
+
+@app.task("told")
+async def told(ctx: Context) -> dict[str, object]:
+    ctx.progress(0.5, "half")
+    ctx.used("pages", "pages", 3)
+    return {"attempt": ctx.attempt, "tenant": ctx.tenant, "remaining": ctx.remaining_s, "tags": list(ctx.tags)}
+
+
+@app.task("exits")
+def exits(ctx: Context) -> None:
+    sys.exit(3)
+
+
+@app.task("not_json")
+async def not_json(ctx: Context) -> object:
+    return {1, 2, 3}
+
+
+words = app.pipeline("words")
+
+
+@words.split()
+async def split(ctx: Context, text: str) -> list[dict[str, object]]:
+    return [{"line": line} for line in text.splitlines()]
+
+
+@words.process(max_retries=0)
+async def count(ctx: Context, line: str) -> int:
+    if line == "bad":
+        raise Permanent("a bad line")
+    return len(line.split())
+
+
+@words.merge()
+async def merge(ctx: Context, text: str) -> dict[str, object]:
+    counts = [chunk.result async for chunk in ctx.chunks()]
+    return {"counts": counts, "characters": len(text)}
+
+
+heavy = app.pipeline("heavy", allow_holes=True)
+
+
+@heavy.process(max_retries=0)
+def grow(ctx: Context, size: int) -> str:
+    if size < 0:
+        raise Permanent("negative")
+    return "y" * size
+
+
+@heavy.merge()
+def total(ctx: Context, base: int) -> list[object]:
+    return [
+        base,
+        *(len(chunk.result) if isinstance(chunk.result, str) else chunk.error_class for chunk in ctx.chunks()),
+    ]
+
+
+halves = app.pipeline("halves")
+
+
+@halves.split()
+def halve(ctx: Context, numbers: list[int]) -> list[int]:
+    return numbers
+
+
+@halves.process()
+def half(ctx: Context, number: int) -> float:
+    return number / 2
