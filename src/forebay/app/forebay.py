@@ -308,11 +308,21 @@ class Forebay:
 
     # --- working
 
-    def work(self, *, concurrency: int | None = None, processes: int | None = None, name: str | None = None) -> None:
-        """Run a worker in this process until SIGTERM or Ctrl-C; plain functions run in children of it."""
+    def work(
+        self,
+        *,
+        concurrency: int | None = None,
+        processes: int | None = None,
+        name: str | None = None,
+        until_idle: bool = False,
+    ) -> None:
+        """Run a worker in this process until SIGTERM or Ctrl-C; plain functions run in children of it.
+
+        `until_idle` ends it as well once no task of its kinds is pending, be it for later, or running anywhere.
+        """
         from forebay.app.working import work  # noqa: PLC0415 - those who only submit need none of it
 
-        work(self, concurrency=concurrency, processes=processes, name=name)
+        work(self, concurrency=concurrency, processes=processes, name=name, until_idle=until_idle)
 
 
 def _not_yet(identifier: str, timeout_s: float | None) -> WaitTimeout:

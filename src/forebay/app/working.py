@@ -1,4 +1,4 @@
-"""Runs a worker of an application as a program does: from the settings, until a signal."""
+"""Runs a worker of an application as a program does: from the settings, until a signal or until nothing is left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from forebay.app.forebay import Forebay
 from forebay.app.target import locate
 from forebay.engine.children import Bounds
+from forebay.engine.idle import drain_when_idle
 from forebay.engine.room import Limits
 from forebay.engine.worker import Worker
 from forebay.model.task import Status
@@ -28,8 +29,10 @@ def work(
     processes: int | None = None,
     name: str | None = None,
     target: str | None = None,
+    until_idle: bool = False,
 ) -> None:
-    run(awork(app, concurrency=concurrency, processes=processes, name=name, target=target))
+    main = awork(app, concurrency=concurrency, processes=processes, name=name, target=target, until_idle=until_idle)
+    run(main)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -57,15 +60,19 @@ async def awork(
     processes: int | None = None,
     name: str | None = None,
     target: str | None = None,
+    until_idle: bool = False,
 ) -> None:
     worker = make_worker(app, concurrency=concurrency, processes=processes, name=name, target=target)
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a thread beside the main one
         for number in _SIGNALS:
             loop.add_signal_handler(number, worker.drain, signal.Signals(number).name)
+    watch = loop.create_task(drain_when_idle(app.ledger, app.registry, worker.drain)) if until_idle else None
     try:
         await worker.run()
     finally:
+        if watch is not None:
+            watch.cancel()
         with suppress(NotImplementedError, ValueError, RuntimeError):
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)

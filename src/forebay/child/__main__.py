@@ -6,11 +6,8 @@ import os
 import socket
 import sys
 
-from forebay.app.target import load
 from forebay.child import guard
-from forebay.child.handlers import serve
-from forebay.engine import wire
-from forebay.engine.children import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
+from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
 
 
 def main() -> int:
@@ -27,6 +24,11 @@ def main() -> int:
     sys.path.extend(path for path in os.environ.pop(PATHS, "").split(os.pathsep) if path not in sys.path)
     guard.die_with_parent(lifeline)
     guard.adopt_orphans()
+    # Only now what takes time to import: a worker that dies meanwhile takes this process along.
+    from forebay.app.target import load  # noqa: PLC0415
+    from forebay.child.handlers import serve  # noqa: PLC0415
+    from forebay.engine import wire  # noqa: PLC0415
+
     try:
         app = load(target)
     except BaseException as error:  # noqa: BLE001 - the worker shall know why

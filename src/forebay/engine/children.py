@@ -17,15 +17,10 @@ from dataclasses import dataclass, field
 from forebay.engine import strays, wire
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.desk import packed
+from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
 from forebay.engine.wire import Message
 from forebay.observe import emit
 
-SOCKET_FD = "FOREBAY_CHILD_SOCKET"
-LIFELINE_FD = "FOREBAY_CHILD_LIFELINE"
-TICKETS_FD = "FOREBAY_CHILD_TICKETS"
-PATHS = "FOREBAY_CHILD_PATH"
-MEMORY = "FOREBAY_CHILD_MEMORY"
-CPU = "FOREBAY_CHILD_CPU"
 _CHECKPOINT_S = 0.25
 _TERM_S = 0.5
 _POLL_S = 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from forebay import failpoint
@@ -41,8 +41,8 @@ class Exchanger:
         """How much has been handed in since the last exchange."""
         return len(self._settles) + len(self._releases)
 
-    async def exchange(self, wants: Sequence[Want]) -> tuple[Reply, list[Settle]]:
-        """The reply, and the settles it answers for, in the same order."""
+    async def exchange(self, wants: Sequence[Want], *, patient: Callable[[], bool]) -> tuple[Reply, list[Settle]]:
+        """The reply, and the settles it answers for, in the same order; asked for until it comes or patience ends."""
         settles, self._settles = self._settles, []
         releases, self._releases = self._releases, []
         self._n += 1
@@ -53,9 +53,9 @@ class Exchanger:
                 reply = await asyncio.get_running_loop().run_in_executor(
                     self._thread, self._call, self._n, settles, releases, wants
                 )
-            except StoreClosed:
-                raise
             except StoreError as error:
+                if isinstance(error, StoreClosed) or not patient():
+                    raise
                 # Maybe done, maybe not: the same number again gets the same answer.
                 failed_at = failed_at or time.monotonic()
                 emit("store_failed", verb="exchange", error_code=error.code, pause_s=pause_s)

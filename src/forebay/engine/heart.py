@@ -34,7 +34,7 @@ class Heart:
         self._renewed = renewed
         self._ticked = time.monotonic()
         self._due = threading.Event()
-        self._ended = False
+        self._end = threading.Event()
         self._thread = threading.Thread(target=self._live, name="forebay-heart", daemon=True)
 
     def start(self) -> None:
@@ -49,18 +49,18 @@ class Heart:
         self._due.set()
 
     def stop(self) -> None:
-        self._ended = True
+        self._end.set()
         self._due.set()
         self._thread.join(self._lease_s)
 
     def _live(self) -> None:
-        while not self._ended:
+        while not self._end.is_set():
             self._due.wait(self._lease_s / _BEATS_PER_LEASE)
-            self._due.clear()
-            if self._ended:
+            if self._end.is_set():
                 return
+            self._due.clear()
             self._beat()
-            time.sleep(min(_LEAST_BETWEEN_S, self._lease_s / _BEATS_PER_LEASE))
+            self._end.wait(min(_LEAST_BETWEEN_S, self._lease_s / _BEATS_PER_LEASE))
 
     def _beat(self) -> None:
         silent_s = time.monotonic() - self._ticked

@@ -9,6 +9,7 @@ from forebay.engine import outcomes
 from forebay.engine.attempt import Attempt, Ended, Why
 from forebay.engine.context import Context
 from forebay.engine.desk import LedgerDesk
+from forebay.engine.gate import Gate
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.split import chunks_of
 from forebay.engine.submission import Submissions
@@ -25,6 +26,7 @@ class InlineAttempt(Attempt):
         self,
         task: Task,
         kind: Kind,
+        gate: Gate,
         *,
         submissions: Submissions,
         desk: LedgerDesk,
@@ -34,10 +36,25 @@ class InlineAttempt(Attempt):
         super().__init__(
             task, kind, submissions=submissions, desk=desk, deadline_in_s=deadline_in_s, ended=ended
         )  # fmt: skip
+        self._gate = gate
         self._context = Context(task, desk, submissions.content)
+        self._runner: asyncio.Task[None] | None = None
+        gate.add(self)
+
+    def go(self) -> None:
         self._runner = self.loop.create_task(self._run())
 
+    def report(self, outcome: Outcome | None) -> None:
+        began = self._runner is not None and not self._reported
+        super().report(outcome)
+        if began:
+            self._gate.freed()
+
     def _stop(self) -> None:
+        if self._runner is None:
+            self._gate.take_back(self)
+            self.report_stopped()
+            return
         self._context.stop()
         self._runner.cancel()
         # Its slot and its task go on without it.

@@ -29,7 +29,8 @@ class Pool:
         self._size = size
         self._children: set[Child] = set()
         self._waiting: deque[BlockingAttempt] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._making: set[asyncio.Task[None]] = set()
+        self._burying: set[asyncio.Task[int]] = set()
         self._starting = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
@@ -44,12 +45,9 @@ class Pool:
         """Make the children now, so that the first task need not wait for one."""
         while not self._closed and len(self._children) + self._starting < self._size:
             self._starting += 1
-            self._spawn(self._make())
-
-    def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            making = asyncio.get_running_loop().create_task(self._make())
+            self._making.add(making)
+            making.add_done_callback(self._making.discard)
 
     async def _make(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -129,22 +127,21 @@ class Pool:
         if not child.alive and child in self._children:
             self._children.discard(child)
             self._waiting.extendleft(reversed(child.recall()))
-            self._spawn(self._bury(child))
+            burying = asyncio.get_running_loop().create_task(child.kill())
+            self._burying.add(burying)
+            burying.add_done_callback(self._burying.discard)
             self.start()
         if self._waiting and len(child.queue) < _LOW:
             self._dispatch_soon()
-
-    async def _bury(self, child: Child) -> None:
-        await child.kill()
 
     async def close(self) -> None:
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(child.kill() for child in self._children))
+        for making in self._making:
+            making.cancel()
+        await asyncio.gather(*self._making, return_exceptions=True)
+        await asyncio.gather(*self._burying, *(child.kill() for child in self._children))
 
 
 def _slow(child: Child) -> bool:

@@ -25,48 +25,63 @@ class Limits:
     attempt_grace_s: float = 30.0
 
 
-class Room:
-    """Async kinds share `concurrency`; blocking ones share the children, and a few wait in hand if they are quick."""
+class _Side:
+    """The kinds of one way to run, how many may run at once, and how long they took of late."""
 
-    def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
-        self._limits = limits
-        self._groups = [[kind.name for kind in kinds if kind.blocking is blocking] for blocking in (False, True)]
-        self._in_hand = [0, 0]
-        self._run_s: float | None = None
-        self._turn = 0
+    def __init__(self, kinds: Iterable[str], capacity: int, most_ahead: int) -> None:
+        self.names = list(kinds)
+        self._capacity = capacity
+        self._most_ahead = most_ahead
+        self._in_hand = 0
+        self._run_s = 1.0
 
-    def took(self, kind: Kind) -> None:
-        self._in_hand[kind.blocking] += 1
+    def took(self) -> None:
+        self._in_hand += 1
 
-    def freed(self, kind: Kind, run_s: float) -> None:
-        self._in_hand[kind.blocking] -= 1
-        if kind.blocking:
-            # From the slow side: one quick task is no proof that the next will be.
-            known_s = 1.0 if self._run_s is None else self._run_s
-            self._run_s = max(run_s, known_s + _WEIGHT * (run_s - known_s))
+    def freed(self, run_s: float) -> None:
+        self._in_hand -= 1
+        # Down by degrees, up at once: one quick task is no proof that the next will be.
+        self._run_s = max(run_s, self._run_s + _WEIGHT * (run_s - self._run_s))
 
     @property
     def free(self) -> int:
-        return sum(self._free(blocking) for blocking, names in enumerate(self._groups) if names)
+        """What may run, and what may wait here because its turn will come before an exchange could bring it."""
+        soon = int(self._capacity * _AHEAD_S / max(self._run_s, 1e-6))
+        return self._capacity + min(soon, self._most_ahead) - self._in_hand if self.names else 0
 
-    def _free(self, blocking: int) -> int:
-        if not blocking:
-            return self._limits.concurrency - self._in_hand[0]
-        return self._limits.processes + self._ahead() - self._in_hand[1]
 
-    def _ahead(self) -> int:
-        """How many blocking tasks may wait here, because the children will come to them at once."""
-        if self._run_s is None:
-            return 0
-        soon = self._limits.processes * _AHEAD_S / max(self._run_s, 1e-5)
-        return min(int(soon), max(0, self._limits.concurrency - self._limits.processes))
+class Room:
+    """Async kinds share `concurrency`, blocking ones share the children; of quick ones a few more wait in hand."""
+
+    def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
+        self._limits = limits
+        known = list(kinds)
+        ahead = limits.claims_per_exchange
+        self._sides = [
+            _Side((kind.name for kind in known if not kind.blocking), limits.concurrency, ahead),
+            _Side((kind.name for kind in known if kind.blocking), limits.processes, ahead),
+        ]
+        self._turn = 0
+
+    def took(self, kind: Kind) -> None:
+        self._sides[kind.blocking].took()
+
+    def freed(self, kind: Kind, run_s: float) -> None:
+        self._sides[kind.blocking].freed(run_s)
+
+    @property
+    def has_some(self) -> bool:
+        return any(side.free > 0 for side in self._sides)
+
+    def has_some_for(self, kinds: set[str]) -> bool:
+        return any(side.free > 0 and not kinds.isdisjoint(side.names) for side in self._sides)
 
     def wants(self, ready: set[str]) -> list[Want]:
         """Room for each kind that is known to have work; a look at the others, who may have some by now."""
         shares: dict[str, int] = {}
-        for blocking, names in enumerate(self._groups):
-            free = max(0, min(self._free(blocking), self._limits.claims_per_exchange))
-            shares.update(self._shared(names, free, ready))
+        for side in self._sides:
+            free = max(0, min(side.free, self._limits.claims_per_exchange))
+            shares.update(self._shared(side.names, free, ready))
         return [Want(name, count, grace_s=self._limits.attempt_grace_s) for name, count in shares.items()]
 
     def _shared(self, names: Sequence[str], free: int, ready: set[str]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from forebay.errors import TooLarge
 _LENGTH = struct.Struct(">I")
 MAX_MESSAGE = 512 * 1024 * 1024
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+_decode = json.JSONDecoder().decode
 
 Message = dict[str, Any]
 
@@ -45,9 +46,9 @@ class Inbox:
             end = start + _LENGTH.size + size
             if len(self._bytes) < end:
                 break
-            body = bytes(self._bytes[start + _LENGTH.size : end])
+            body = self._bytes[start + _LENGTH.size : end].decode()
             start = end
-            yield json.loads(body)
+            yield _decode(body)
         del self._bytes[:start]
 
 

@@ -16,6 +16,7 @@ from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.children import Bounds
 from forebay.engine.desk import LedgerDesk
 from forebay.engine.exchanger import Exchanger
+from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
 from forebay.engine.inline import InlineAttempt
 from forebay.engine.pool import Pool
@@ -33,7 +34,9 @@ from forebay.rules.verdict import ErrorClass
 from forebay.stores.base import Ledger
 
 _IN_HAND_S = 1.0
+_NO_CHILD_S = 60.0
 _LINGER_S = 0.005
+_HURRY = 2  # drains: somebody waits for us to end
 T = TypeVar("T")
 
 
@@ -77,6 +80,7 @@ class Worker:
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
         self._room = Room(registry, limits)
+        self._gate = Gate(limits.concurrency)
         self._event = asyncio.Event()
         self._drains = 0
         self._session = self._new_session()
@@ -136,7 +140,12 @@ class Worker:
 
     async def _serve_session(self, renewed: Callable[[Renewal], None]) -> None:
         """From the opening of a session to its end, which is the worker's own unless the ledger gave it up."""
-        await self._ask("open_session", self._ledger.open_session, self._session)
+        try:
+            await self._ask("open_session", self._ledger.open_session, self._session)
+        except StoreError:
+            if self._drains:
+                return  # told to end before it could begin
+            raise
         emit(
             "worker_started",
             worker=self._name,
@@ -180,7 +189,7 @@ class Worker:
             else:
                 self._start(task, reply.now)
         self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
-        if (self._ready and self._room.free > 0) or not self._alive:
+        if self._room.has_some_for(self._ready) or not self._alive:
             return
         due_s = self._limits.poll_s if reply.next_due_in_s is None else reply.next_due_in_s
         ends_at = time.monotonic() + min(self._limits.poll_s, due_s)
@@ -192,7 +201,7 @@ class Worker:
         now = time.monotonic()
         if not self._exchanger.waiting_count:
             self._lingers_until = now + _LINGER_S
-            return now >= ends_at or (self._hint and self._room.free > 0)
+            return now >= ends_at or (self._hint and self._room.has_some)
         return self._exchanger.waiting_count >= len(self._attempts) or now >= self._lingers_until
 
     async def _woken(self, within_s: float) -> None:
@@ -206,7 +215,7 @@ class Worker:
     async def _exchange(self) -> Reply:
         self._hint = False
         wants = [] if self._drains else self._room.wants(self._ready)
-        reply, settles = await self._exchanger.exchange(wants)
+        reply, settles = await self._exchanger.exchange(wants, patient=lambda: self._drains < _HURRY)
         self._clock = (reply.now, time.monotonic())
         self._alive = self._alive and reply.alive
         for settled, settle in zip(reply.settled, settles, strict=True):
@@ -233,7 +242,7 @@ class Worker:
         if kind.blocking and self._pool is not None:
             attempt: Attempt = BlockingAttempt(task, kind, self._pool, **common)
         else:
-            attempt = InlineAttempt(task, kind, **common)
+            attempt = InlineAttempt(task, kind, self._gate, **common)
         self._attempts[(task.id, task.claim_count)] = attempt
 
     def _ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
@@ -291,9 +300,14 @@ class Worker:
             if self._heart is not None:
                 self._heart.tick()
             for attempt in list(self._attempts.values()):
-                if attempt.started_at is None and attempt.waited_s > _IN_HAND_S and self._pool and self._pool.busy:
+                if attempt.started_at is None and self._waited_enough(attempt):
                     attempt.stop(Why.WAITED)
             await asyncio.sleep(min(1.0, self._limits.lease_s / 10))
+
+    def _waited_enough(self, attempt: Attempt) -> bool:
+        """Another worker may be free sooner."""
+        busy = self._pool is not None and self._pool.busy if attempt.kind.blocking else self._gate.full
+        return attempt.waited_s > (_IN_HAND_S if busy else _NO_CHILD_S)
 
     async def _finish(self) -> None:
         """What has begun may end by itself within the grace; the rest goes back at once, with no retry burnt."""
@@ -301,7 +315,7 @@ class Worker:
             if attempt.started_at is None:
                 attempt.stop(Why.DRAIN)
         ends_at = time.monotonic() + self._limits.drain_grace_s
-        while self._attempts and self._drains == 1 and (left_s := ends_at - time.monotonic()) > 0:
+        while self._attempts and self._drains < _HURRY and (left_s := ends_at - time.monotonic()) > 0:
             if self._exchanger.waiting_count:
                 await self._exchange()
             else:
@@ -311,7 +325,9 @@ class Worker:
         while self._attempts:
             await self._woken(1.0)
         await self._exchange()
-        await self._ask("close_session", self._ledger.close_session, self._session.id)
+        # Unanswered, the session ends with its lease; nothing is held under it any more.
+        with suppress(StoreError):
+            await self._ask("close_session", self._ledger.close_session, self._session.id)
 
     async def _start_over(self) -> None:
         """The ledger gave our tasks to others: what still runs here is to stop, and what ended is fenced."""

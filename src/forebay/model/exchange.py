@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from forebay import ids
 from forebay.errors import BadInput
 from forebay.model.job import Event
-from forebay.model.names import check_amount, check_count, check_duration, check_instant, check_label, check_name
+from forebay.model.names import (
+    check_amount,
+    check_count,
+    check_counts,
+    check_duration,
+    check_instant,
+    check_label,
+    check_name,
+)
 from forebay.model.payload import check_json, clean_text
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role, Status, Task, WaitReason, check_blob
 
@@ -103,7 +111,8 @@ class Settle:
     follow_ups: tuple[NewTask, ...] = ()
 
     def __post_init__(self) -> None:
-        check_duration("delay_s", self.delay_s)
+        if self.delay_s != 0:
+            check_duration("delay_s", self.delay_s)
         if self.available_at is not None:
             check_instant("available_at", self.available_at)
         if self.result_blob is not None:
@@ -112,8 +121,12 @@ class Settle:
             raise BadInput(
                 f"A settle ends an attempt, not as {ids.shown(self.status)}.", remedy="Use rules.settlement."
             )
-        for name in ("token", "retry_count", "reschedule_count", "lost_count"):
-            check_count(name, getattr(self, name))
+        check_counts(
+            token=self.token,
+            retry_count=self.retry_count,
+            reschedule_count=self.reschedule_count,
+            lost_count=self.lost_count,
+        )
         if self.error_class is not None:
             check_name("error class", self.error_class)
         self._check_follow_ups()

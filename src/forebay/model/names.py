@@ -11,6 +11,7 @@ from forebay.ids import shown
 _NAME = re.compile(r"[a-z0-9_.-]{1,64}")
 _LABEL_LENGTH = 200
 MAX_DURATION_S = 100 * 366 * 86_400.0
+_MAX_COUNT = 1_000_000_000
 _MAX_AMOUNT = 1e12  # so that sums of many stay exact
 _LAST_INSTANT = 253_402_300_799.0  # the end of the year 9999: later ones have no date
 
@@ -65,10 +66,17 @@ def _check_number(what: str, value: object, most: float, meaning: str) -> float:
     return float(value)
 
 
-def check_count(what: str, value: object, *, least: int = 0, most: int = 1_000_000_000) -> int:
+def check_count(what: str, value: object, *, least: int = 0, most: int = _MAX_COUNT) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise BadInput(f"{what} is {shown(value)}.", remedy=f"Give a whole number from {least} to {most}.")
     return value
+
+
+def check_counts(**values: object) -> None:
+    """Several at once, because a settle is made for every attempt."""
+    for what, value in values.items():
+        if type(value) is not int or not 0 <= value <= _MAX_COUNT:
+            check_count(what, value)
 
 
 def lane_of(kind: str, limit: str | None = None) -> str:

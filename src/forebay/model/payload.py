@@ -62,9 +62,7 @@ def parse(text: str, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> Js
     try:
         value: Json = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unlike)
     except (ValueError, RecursionError) as error:
-        raise BadPayload(
-            f"The {what} is not JSON: {shown(str(error))}.", remedy="Check its quotes and brackets."
-        ) from None
+        raise BadPayload(f"The {what} is not JSON: {shown(str(error))}.", remedy="Correct the JSON.") from None
     encode(value, what=what, max_bytes=max_bytes)
     return value
 

@@ -77,6 +77,8 @@ def decide(task: Task, outcome: Outcome, *, now: float, jitter: float) -> Settle
 
 
 def _check_brought(task: Task, outcome: Completed) -> None:
+    if not outcome.follow_ups:
+        return
     chunks = sum(new.role is Role.CHUNK for new in outcome.follow_ups)
     # By then the chunks are closed, or may be at any moment: more of them would be part of no result.
     if chunks and task.role in {Role.MERGE, Role.FOLLOW}:
@@ -160,7 +162,8 @@ def _past_deadline(task: Task, start_at: float) -> bool:
 
 
 def _settle(task: Task, outcome: Outcome, move: Move, **fields: object) -> Settle:
-    counts = {"retry_count": task.retry_count, "reschedule_count": task.reschedule_count}
+    fields.setdefault("retry_count", task.retry_count)
+    fields.setdefault("reschedule_count", task.reschedule_count)
     return Settle(
         task_id=task.id,
         job_id=task.job_id,
@@ -170,7 +173,7 @@ def _settle(task: Task, outcome: Outcome, move: Move, **fields: object) -> Settl
         lost_count=task.lost_count,
         usage=outcome.usage,
         events=outcome.events,
-        **(counts | fields),  # type: ignore[arg-type]  # the callers above name real fields
+        **fields,  # type: ignore[arg-type]  # the callers above name real fields
     )
 
 

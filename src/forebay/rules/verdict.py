@@ -108,7 +108,7 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
         ErrorClass.QUOTA_EXHAUSTED: Consequence(
             Verdict.STOP_LANE, 503, 8,
             "the provider's quota for the day or month is used up",
-            "Wait for the quota's reset, or raise it with the provider and run `forebay limits resume`.",
+            "Wait for the quota's reset, or raise it with the provider; what waits goes on by itself.",
         ),
         ErrorClass.REPLAN: Consequence(
             Verdict.REPLAN, 422, 1,
@@ -118,7 +118,7 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
         ErrorClass.AUTH: Consequence(
             Verdict.STOP_LANE, 502, 1,
             "the provider rejected our credentials, also after a refresh",
-            "Correct the provider's credentials, then run `forebay limits resume`.",
+            "Correct the provider's credentials; what waits goes on by itself.",
         ),
         ErrorClass.INVALID_PDF: Consequence(
             Verdict.FAIL, 422, 7,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from forebay.clock import Clock
 from forebay.errors import BadInput
@@ -22,10 +22,7 @@ _REMEDY = "Use sqlite:///path/to/forebay.db, or memory:// for a run that need no
 
 def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
     """Nothing is read or written before the ledger is used."""
-    try:
-        scheme, host, path, query, fragment = urlsplit(address if isinstance(address, str) else "")
-    except ValueError:
-        raise BadInput("That is no address.", remedy=_REMEDY) from None
+    scheme, host, path, query, fragment = _split(address)
     if scheme == "memory" and not (host or path or query or fragment):
         from forebay.stores.memory.ledger import MemoryLedger  # noqa: PLC0415 - each store is loaded when named
 
@@ -42,8 +39,15 @@ def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
 
 def sqlite_file(address: str) -> Path | None:
     """The file that a SQLite address names, whether it is there or not."""
-    scheme, host, path, query, fragment = urlsplit(address)
+    scheme, host, path, query, fragment = _split(address)
     return _file(host, path, query or fragment) if scheme == "sqlite" else None
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        return urlsplit(address if isinstance(address, str) else "")
+    except ValueError:
+        raise BadInput("That is no address.", remedy=_REMEDY) from None
 
 
 def _file(host: str, path: str, extra: str) -> Path:

@@ -46,6 +46,7 @@ def run(
     release(tx, releases, worker)
     if session is None or session.ended_at is not None:
         return Reply(settled=settled, alive=False, now=tx.now)
+    tx.query("renew_exchange", id=session.id, now=tx.now, n=n)
     pauses = tx.pauses() if wants else {}
     for kind in {want.kind for want in wants}:
         promote(tx, kind, promoted(sum(want.count for want in wants if want.kind == kind)))
@@ -54,7 +55,6 @@ def run(
         claims = [task for row in held if (task := rows.task(row, row[-1])).exchange_n == n]
     else:
         claims = claim(tx, wants, session.id, n, pauses)
-        tx.execute("UPDATE sessions SET exchange_n = ? WHERE id = ?", n, session.id)
     return Reply(settled=settled, claims=tuple(claims), now=tx.now, **waiting(tx, wants, pauses)._asdict())
 
 

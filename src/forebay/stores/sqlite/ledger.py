@@ -106,13 +106,14 @@ class SqliteLedger:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+        if woken:
+            # Before the answers: their callers would take the interpreter from us, and idle workers wait.
+            self._wake.send()
         for call, (answer, error) in zip(group, answers, strict=True):
             if error is None:
                 call.future.set_result(answer)
             else:
                 call.future.set_exception(error)
-        if woken:
-            self._wake.send()
 
     def _look(self, read: Callable[..., T], *arguments: object) -> T:
         def use(files: Files) -> T:
@@ -183,7 +184,6 @@ class SqliteLedger:
             return idle
 
         def step(tx: Transaction) -> Reply:
-            tx.query("renew", id=session_id, now=tx.now)
             found = tx.execute("SELECT * FROM sessions WHERE id = ?", session_id)
             session = rows.session(found[0]) if found else None
             return exchange.run(tx, session, n, settles=settles, releases=releases, wants=wants)

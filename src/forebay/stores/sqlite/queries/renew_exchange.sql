@@ -1,0 +1,2 @@
+-- Keeps a session alive and counts its exchange. :id, :now, :n. No reply.
+UPDATE sessions SET expires_at = :now + lease_s, exchange_n = max(exchange_n, :n) WHERE id = :id
