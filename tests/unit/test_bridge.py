@@ -55,9 +55,32 @@ def noted(seen: list[int], number: int) -> Callable[[object], None]:
     return lambda _: seen.append(number)
 
 
-def test_a_step_runs_on_the_stores_own_thread_with_its_answer_brought_back(store: Store) -> None:
-    name, given = store.thread.call(lambda given: (threading.current_thread().name, given))
+def test_a_submitted_step_runs_on_the_stores_own_thread_with_its_answer_brought_back(store: Store) -> None:
+    name, given = store.thread.submit(lambda given: (threading.current_thread().name, given)).result()
     assert (name, given) == ("the store", store)
+
+
+def test_a_call_that_finds_nothing_under_way_runs_where_it_was_made(store: Store) -> None:
+    name, given = store.thread.call(lambda given: (threading.current_thread().name, given))
+    assert (name, given) == (threading.current_thread().name, store)
+
+
+def test_a_call_that_finds_a_step_under_way_waits_for_its_turn(store: Store) -> None:
+    began, may_end, order = threading.Event(), threading.Event(), []
+
+    def slow(_: Store) -> None:
+        began.set()
+        may_end.wait(10)
+        order.append("slow")
+
+    first = threading.Thread(target=store.thread.call, args=(slow,))
+    first.start()
+    assert began.wait(10)
+    second = store.thread.submit(lambda _: order.append("second"))
+    may_end.set()
+    second.result(10)
+    first.join(10)
+    assert order == ["slow", "second"]
 
 
 def test_what_arrives_while_the_thread_is_busy_runs_as_one_group(store: Store) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import BadName
-from forebay.ids import LENGTH, check_id, check_prefix, derived_id, random_id, shown
+from forebay.ids import LENGTH, check_id, check_prefix, derived_id, printable, random_id, shown
 from tests.unit.builders import assert_helpful
 
 PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]))).map(tuple)
@@ -126,3 +126,8 @@ def test_a_short_value_is_shown_whole() -> None:
 )
 def test_a_value_that_cannot_be_printed_is_shown_by_its_type(value: object) -> None:
     assert re.fullmatch(r"<\w+>", shown(value))
+
+
+def test_printable_text_stays_and_the_rest_is_escaped() -> None:
+    assert printable("Übergröße 1") == "Übergröße 1"
+    assert printable("a\n\x1b[2J\u202e") == "a\\n\\x1b[2J\\u202e"

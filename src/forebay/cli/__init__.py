@@ -1,34 +1,48 @@
 """The command line: reads the arguments, answers on stdout, complains on stderr, returns the exit code."""
 
+import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
-USAGE = """\
-usage: forebay [--help] [--version] COMMAND
-
-commands:
-  run    process documents (not available yet)
-"""
+HELP_FLAGS = {"--help", "-h"}
+_LATER = "forebay run: not available yet: the document pipeline comes with a later version."
+INTERRUPTED = 130
+MISUSED = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
-    match given[0] if given else None:
-        case "--version":
-            sys.stdout.write(f"forebay {version('forebay')}\n")
-            return 0
-        case "--help" | "-h":
-            sys.stdout.write(USAGE)
-            return 0
-        case "run":
-            return _misused("forebay run: not available yet: the document pipeline comes with a later version.")
-        case None:
-            return _misused("forebay: which command? See forebay --help.")
-        case command:
-            return _misused(f"forebay: there is no command {command!r}. See forebay --help.")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _answer(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("forebay: interrupted\n")
+        return INTERRUPTED
+    return code
 
 
-def _misused(complaint: str) -> int:
-    sys.stderr.write(f"{complaint}\n")
-    return 2
+def _answer(given: list[str]) -> int:
+    first = given[0] if given else ""
+    if not first:
+        sys.stderr.write("forebay: which command? See forebay --help.\n")
+        return MISUSED
+    if first == "run":
+        sys.stderr.write(f"{_LATER}\n")
+        return MISUSED
+    if first == "--version":
+        from importlib.metadata import version
+
+        sys.stdout.write(f"forebay {version('forebay')}\n")
+        return 0
+    if first in HELP_FLAGS:
+        from forebay.cli.help import overview
+
+        sys.stdout.write(overview())
+        return 0
+    from forebay.cli.dispatch import dispatch
+
+    return dispatch(given)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from forebay.errors import BadInput, BadPayload, TooLarge
 from forebay.ids import shown
-from forebay.model.payload import MAX_BYTES, MAX_DEPTH, Json, check_json, clean_text, decode, encode, fingerprint
+from forebay.model.payload import MAX_BYTES, MAX_DEPTH, Json, check_json, clean_text, decode, encode, fingerprint, parse
 from tests.unit.builders import assert_helpful
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -280,3 +280,15 @@ def test_what_is_no_text_cannot_be_cleaned(text: str) -> None:
 def test_a_bad_payload_is_bad_input() -> None:
     assert issubclass(BadPayload, BadInput)
     assert issubclass(TooLarge, BadInput)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "NaN", "-Infinity", '{"a": 1, "a": 2}', '[{"a": {"b": 1, "b": 1}}]', '"\\u0000"']
+)
+def test_parse_refuses_what_is_no_json_or_would_lose_an_entry(text: str) -> None:
+    with pytest.raises(BadPayload):
+        parse(text)
+
+
+def test_parse_returns_the_value() -> None:
+    assert parse(' {"a": [1, "ü", null]} ') == {"a": [1, "ü", None]}

@@ -95,8 +95,8 @@ class SqliteLedger:
         """Run a group of steps in one transaction; a step that fails takes back only its own changes."""
         woken = False
         with mapped(self._path):
-            db.execute("BEGIN IMMEDIATE")
             try:
+                db.execute("BEGIN IMMEDIATE")
                 tx = Transaction(db, self._clock.now())
                 answers = [_step(db, tx, call, self._path, alone=len(group) == 1) for call in group]
                 woken = tx.woken

@@ -1,0 +1,212 @@
+"""What doctor looks at, one function each: the programs, the stores, the machine, the environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import unquote
+
+import apsw
+
+from forebay.app.forebay import Forebay
+from forebay.cli.opening import settings_of
+from forebay.cli.options import Common
+from forebay.engine import strays
+from forebay.errors import ForebayError
+from forebay.failpoint import VARIABLE as FAILPOINTS
+from forebay.model.task import DEFAULT_TENANT
+from forebay.observe.redact import mask_address
+from forebay.settings import Settings
+from forebay.stores.address import sqlite_file
+from forebay.stores.sqlite.connection import check_version
+from forebay.stores.sqlite.schema import migrations
+
+_LEAST_FREE = 1 << 30
+_GIB = 1 << 30
+_CLOCK_SLACK_S = 60.0
+_BUILT = datetime(2026, 1, 1, tzinfo=UTC)
+_PROBE = b"forebay doctor"
+EXTRAS = {
+    "postgres": "psycopg",
+    "redis": "redis",
+    "dynamodb": "boto3",
+    "ocr": "pypdfium2",
+    "office": "openpyxl",
+    "docai": "google.auth",
+    "metrics": "prometheus_client",
+    "server": "fastapi",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: `verdict` is ok, warn or fail."""
+
+    verdict: str
+    name: str
+    text: str
+    remedy: str = ""
+
+
+def findings(common: Common) -> Iterator[Finding]:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    yield Finding("ok", "forebay", f"{version('forebay')}, {python}, {platform.platform()}")
+    yield _sqlite()
+    try:
+        settings = settings_of(common)
+    except ForebayError as error:
+        yield _failed("settings", error)
+        return
+    changed = sum(each.source != "default" for each in settings.sources())
+    yield Finding("ok", "settings", f"{changed} set, the rest are defaults: `forebay config show`")
+    yield from _variables(settings)
+    yield from _ledger(settings)
+    yield _blobs(settings)
+    yield _disk(settings)
+    yield _clock(settings)
+    yield from _children()
+    yield from _extras()
+
+
+def _failed(name: str, error: ForebayError) -> Finding:
+    return Finding("fail", name, error.what, error.remedy)
+
+
+def _sqlite() -> Finding:
+    found = apsw.sqlite_lib_version()
+    try:
+        check_version(found)
+    except ForebayError as error:
+        return _failed("sqlite", error)
+    return Finding("ok", "sqlite", f"SQLite {found}, apsw {version('apsw')}")
+
+
+def _variables(settings: Settings) -> Iterator[Finding]:
+    for name in filter(os.environ.get, settings.unknown_variables()):
+        if name == FAILPOINTS:
+            yield Finding("warn", "environment", f"{name} is set: workers kill and stop themselves", f"unset {name}")
+        elif not name.startswith(strays.MARK):
+            yield Finding("warn", "environment", f"{name} is no setting", "Correct its name, or ignore this.")
+
+
+def _ledger(settings: Settings) -> Iterator[Finding]:
+    shown = mask_address(settings.ledger)
+    try:
+        file = sqlite_file(settings.ledger)
+        if file is not None and not file.exists():
+            yield Finding("warn", "ledger", f"there is none at {shown} yet", "Run `forebay store init`.")
+            return
+        with Forebay(settings=settings) as app:
+            problems = app.ledger.check()
+            open_count = sum(n for (_, status), n in app.ledger.count().items() if not status.terminal)
+    except ForebayError as error:
+        yield _failed("ledger", error)
+        return
+    schema = f", schema {max(migrations())}" if file is not None else ""
+    yield Finding("ok", "ledger", f"{shown}{schema}, {open_count} open tasks")
+    for problem in problems:
+        yield Finding("fail", "ledger", problem, "Stop the workers and restore a backup.")
+
+
+def _blobs(settings: Settings) -> Finding:
+    shown = mask_address(settings.blobs)
+    try:
+        blobs = Forebay(settings=settings).blobs
+    except ForebayError as error:
+        return _failed("blobs", error)
+    folder = _blob_folder(settings)
+    if folder is not None:
+        nearest = _nearest(folder)
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            return Finding("fail", "blobs", f"{nearest} cannot be written", "Give this user write access to it.")
+        return Finding("ok", "blobs", f"{shown}{'' if folder.exists() else ', made when first needed'}")
+    try:
+        blobs.delete(blobs.put(DEFAULT_TENANT, _PROBE))
+    except ForebayError as error:
+        return _failed("blobs", error)
+    return Finding("ok", "blobs", f"{shown}, written to and deleted from")
+
+
+def _ledger_file(settings: Settings) -> Path | None:
+    try:
+        return sqlite_file(settings.ledger)
+    except ForebayError:
+        return None  # said already, where the ledger was looked at
+
+
+def _blob_folder(settings: Settings) -> Path | None:
+    scheme, _, place = settings.blobs.partition("://")
+    return Path(unquote(place)) if scheme == "file" else None
+
+
+def _nearest(path: Path) -> Path:
+    return next(each for each in (path, *path.absolute().parents) if each.exists())
+
+
+def _disk(settings: Settings) -> Finding:
+    places = [settings.home, _ledger_file(settings), _blob_folder(settings)]
+    free = {_nearest(place): shutil.disk_usage(_nearest(place)).free for place in places if place is not None}
+    place = min(free, key=lambda each: free[each])
+    text = f"{free[place] / _GIB:.1f} GiB free at {place}"
+    if free[place] < _LEAST_FREE:
+        return Finding("warn", "disk", text, "Free some space: on a full disk nothing can be stored.")
+    return Finding("ok", "disk", text)
+
+
+def _clock(settings: Settings) -> Finding:
+    now = time.time()
+    text = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+    file = _ledger_file(settings)
+    written = file.stat().st_mtime if file is not None and file.exists() else 0.0
+    if now < _BUILT.timestamp() or written > now + _CLOCK_SLACK_S:
+        return Finding("fail", "clock", f"{text} is in the past", "Set this machine's clock; let NTP keep it.")
+    return Finding("ok", "clock", text)
+
+
+def _children() -> Iterator[Finding]:
+    if Path("/proc/self/environ").exists():
+        yield Finding("ok", "children", "what a handler starts is found in /proc and ended with it")
+    else:
+        yield Finding(
+            "warn", "children", "there is no /proc: only a handler's process group is ended with it",
+            "Let handlers start nothing that leaves their process group.",
+        )  # fmt: skip
+    if _has_prctl():
+        yield Finding("ok", "children", "the kernel ends them with their worker (prctl)")
+    else:
+        yield Finding(
+            "warn", "children", "prctl does not work: children notice a killed worker by a pipe only",
+            "Nothing, unless handlers block signals for long.",
+        )  # fmt: skip
+
+
+def _has_prctl() -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    get_name = 16
+    try:
+        return bool(ctypes.CDLL(None).prctl(get_name, ctypes.create_string_buffer(16), 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, module in EXTRAS.items():
+        try:
+            there = importlib.util.find_spec(module) is not None
+        except ModuleNotFoundError:
+            there = False
+        text = "installed" if there else "not installed"
+        remedy = "" if there else f"If you need it: pip install 'forebay[{extra}]'"
+        yield Finding("ok", f"extra {extra}", text, remedy)

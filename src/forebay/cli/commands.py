@@ -1,0 +1,57 @@
+"""Every command: its name, what it does in one line, and the function that is loaded when it is called."""
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    summary: str
+    target: str
+
+
+GROUPS = {
+    "dead": "Dead letters: tasks that failed and that nothing will retry by itself.",
+    "lanes": "Lanes: tasks that wait for the same thing.",
+    "config": "The settings.",
+    "store": "The ledger and the blob store.",
+}
+
+COMMANDS = {
+    "submit": Command("Submit a task, or many from a file.", "submitting:submit"),
+    "get": Command("Show a task or a job.", "looking:get"),
+    "list": Command("List tasks or jobs, newest first.", "looking:listing"),
+    "history": Command("Show what happened to a task, attempt by attempt, or in a job.", "history:history"),
+    "why": Command("Say why a task or a job does not run now.", "looking:why"),
+    "result": Command("Write a result to stdout or to a file.", "result:result"),
+    "retry": Command("Run again what failed or was canceled.", "acting:retry"),
+    "cancel": Command("Cancel tasks or jobs.", "acting:cancel"),
+    "delete": Command("Delete tasks or jobs with their history.", "acting:delete"),
+    "dead list": Command("List dead letters, newest first.", "dead:listing"),
+    "dead show": Command("Show a dead letter with its evidence.", "dead:show"),
+    "dead requeue": Command("Run dead letters again.", "dead:requeue"),
+    "dead drop": Command("Delete dead letters.", "dead:drop"),
+    "worker": Command("Run a worker until SIGTERM or Ctrl-C.", "worker:worker"),
+    "workers": Command("List the workers and what they run.", "worker:workers"),
+    "lanes list": Command("List lanes that are paused or have open tasks.", "lanes:listing"),
+    "lanes pause": Command("Let no task of a lane start; what runs goes on.", "lanes:pause"),
+    "lanes resume": Command("End the pause of a lane.", "lanes:resume"),
+    "config show": Command("Show each setting, its value and who set it.", "config:show"),
+    "doctor": Command("Check this installation and say what to do.", "doctor:doctor"),
+    "store init": Command("Create the home folder, the ledger and the blob store.", "store:init"),
+    "store migrate": Command("Bring the ledger to the schema of this version.", "store:migrate"),
+    "store check": Command("Look for damage in the ledger.", "store:check"),
+    "store gc": Command("Delete blobs that nothing points at.", "store:gc"),
+    "store backup": Command("Copy the ledger to a new file while work goes on.", "store:backup"),
+    "store prune": Command("Delete what ended longer ago than its retention.", "store:prune"),
+    "completion": Command("Print the completion script of a shell.", "completion:completion"),
+}
+
+
+def split(words: list[str]) -> tuple[str, list[str]]:
+    """The command that the words begin with, or a group, or "" for none, and the words that are left."""
+    if not words:
+        return "", []
+    if len(words) > 1 and f"{words[0]} {words[1]}" in COMMANDS:
+        return f"{words[0]} {words[1]}", words[2:]
+    if words[0] in COMMANDS or words[0] in GROUPS:
+        return words[0], words[1:]
+    return "", words

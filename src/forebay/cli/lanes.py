@@ -1,0 +1,79 @@
+"""The commands for lanes: list, pause, resume."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from forebay.cli import output
+from forebay.cli.acting import answer
+from forebay.cli.cells import when
+from forebay.cli.opening import opened, who
+from forebay.cli.options import Reading
+from forebay.errors import BadInput
+
+_USUAL = Reading()
+_COLUMNS = ("lane", "ready", "later", "running", "paused", "until", "note")
+Lane = Annotated[str, Parameter(name="LANE", help="A kind, or a kind and its limit: ocr@adobe.")]
+
+
+def listing(*, common: Reading = _USUAL) -> None:
+    with opened(common) as app:
+        found = app.ledger.lanes()
+    if common.output != "table":
+        output.write(found, common.output)
+        return
+    now = time.time()
+    rows = [
+        (
+            each.name,
+            str(each.ready_count),
+            str(each.later_count),
+            str(each.running_count),
+            when(each.paused_at, now),
+            "" if each.paused_at is None else when(each.paused_until, now) or "resumed",
+            each.note,
+        )
+        for each in found
+    ]
+    if rows:
+        output.table(_COLUMNS, rows)
+    else:
+        output.note("There are none.")
+
+
+def pause(
+    lane: Lane,
+    /,
+    *,
+    until: Annotated[str | None, Parameter(help="When it ends: an ISO instant, or +SECONDS.")] = None,
+    seconds: Annotated[float | None, Parameter(name="--for", help="Seconds that it lasts.")] = None,
+    note: Annotated[str, Parameter(show_default=False, help="Why; it is shown with the lane.")] = "",
+    common: Reading = _USUAL,
+) -> int:
+    """Without --until or --for it lasts until it is resumed."""
+    from forebay.cli import reading
+    from forebay.engine.signals import instant
+    from forebay.model.exchange import Action
+    from forebay.model.names import check_duration
+
+    if until is not None and seconds is not None:
+        raise BadInput("Both --until and --for are given.", remedy="Give one of them.")
+    ends: datetime | float | None = None if until is None else reading.instant("--until", until)
+    if seconds is not None:
+        ends = time.time() + check_duration("--for", seconds)
+    ends_at = None if ends is None else instant("--until", ends)
+    with opened(common) as app:
+        acted = app.ledger.pause(lane, Action(who=who(), note=note), until=ends_at)
+    return answer([acted], "paused", common)
+
+
+def resume(lane: Lane, /, *, common: Reading = _USUAL) -> int:
+    from forebay.model.exchange import Action
+
+    with opened(common) as app:
+        acted = app.ledger.resume(lane, Action(who=who()))
+    return answer([acted], "resumed", common)

@@ -1,0 +1,60 @@
+"""The commands that look at tasks and jobs: get, list, why."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from forebay.cli import output
+from forebay.cli.cells import when
+from forebay.cli.opening import opened
+from forebay.cli.options import All, Id, Kind, Limit, Reading, States
+from forebay.ids import printable
+
+_USUAL = Reading()
+
+
+def get(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
+    from forebay.cli.records import show
+
+    with opened(common) as app:
+        show(app.get(app.resolve(identifier)), common)
+
+
+def listing(
+    *,
+    status: Annotated[States | None, Parameter(help="Only this status.")] = None,
+    kind: Kind = None,
+    tenant: Annotated[str | None, Parameter(help="Only this tenant.")] = None,
+    tag: Annotated[str | None, Parameter(help="Only what carries this tag.")] = None,
+    job: Annotated[str | None, Parameter(help="Only tasks of this job, in the order they were made.")] = None,
+    jobs: Annotated[bool, Parameter(negative="", help="Jobs instead of tasks.")] = False,
+    limit: Limit = 50,
+    every: All = False,
+    common: Reading = _USUAL,
+) -> None:
+    from forebay.cli.pages import check_most, pages, write_list
+    from forebay.cli.records import JOB_COLUMNS, TASK_COLUMNS, job_rows, task_rows
+
+    with opened(common) as app:
+        filters: dict[str, Any] = {"status": status, "kind": kind, "tenant": tenant, "tag": tag}
+        if job is not None:
+            filters["job_id"] = app.resolve(job)
+        most = check_most(limit, every=every)
+        columns, rows = (JOB_COLUMNS, job_rows) if jobs else (TASK_COLUMNS, task_rows)
+        write_list(pages(app, filters, jobs=jobs, most=most), common, columns, rows, most=most)
+
+
+def why(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
+    """The first reason is what to look at."""
+    with opened(common) as app:
+        reasons = app.why(app.resolve(identifier))
+    if common.output != "table":
+        output.write(reasons, common.output)
+        return
+    now = time.time()
+    for number, reason in enumerate(reasons, 1):
+        until = f", until {when(reason.until, now)}" if reason.until is not None else ""
+        output.line(printable(f"{number}. {reason.code}: {reason.text}{until}"))

@@ -1,0 +1,65 @@
+"""Opens the application that a command works on: from its options and the settings."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from forebay.cli.options import Common
+from forebay.errors import BadInput, StoreUnreachable
+from forebay.ids import shown
+
+if TYPE_CHECKING:
+    from forebay.app.forebay import Forebay
+    from forebay.settings import Settings
+
+_FILE_VARIABLE = "FOREBAY_CONFIG"
+
+
+def settings_of(common: Common) -> Settings:
+    from forebay.settings import load
+
+    return load({"ledger": common.ledger}, environ=environment(common))
+
+
+def environment(common: Common) -> dict[str, str]:
+    """The environment, as if the settings file that was named were named there."""
+    if common.config is None:
+        return dict(os.environ)
+    if not Path(common.config).is_file():
+        raise BadInput(f"There is no file {shown(common.config)}.", remedy="--config names a forebay.toml.")
+    return {**os.environ, _FILE_VARIABLE: common.config}
+
+
+@contextmanager
+def opened(common: Common, *, create: bool = False) -> Iterator[Forebay]:
+    """Without `create`, a ledger that is not there yet is an error: looking must not make one."""
+    from forebay.app.forebay import Forebay
+
+    settings = settings_of(common)
+    if not create:
+        check_there(settings)
+    with Forebay(settings=settings) as app:
+        yield app
+
+
+def check_there(settings: Settings) -> None:
+    from forebay.stores.address import sqlite_file
+
+    file = sqlite_file(settings.ledger)
+    if file is not None and not file.exists():
+        raise StoreUnreachable(
+            f"There is no ledger at {file} yet:", remedy="submit something or run `forebay store init`."
+        )
+
+
+def who() -> str:
+    """Whom the audit trail names."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "cli"

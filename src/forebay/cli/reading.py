@@ -1,0 +1,73 @@
+"""Reads what a user typed or named: JSON, files, instants."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+from forebay.errors import BadInput, BadPayload
+from forebay.ids import shown
+from forebay.model.names import check_duration
+from forebay.model.payload import Json, parse
+
+STDIN = "-"
+_MOST = 256 * 1024 * 1024  # what the blob store takes in place of a payload
+
+
+def payload(given: str) -> Json:
+    """JSON itself, `@file`, or `-` for stdin."""
+    if given == STDIN:
+        return parse(text_of(STDIN), max_bytes=_MOST)
+    if given.startswith("@"):
+        return parse(text_of(given[1:]), max_bytes=_MOST)
+    return parse(given, max_bytes=_MOST)
+
+
+def payloads(place: str) -> list[Json]:
+    """One payload a line; a bad line is named, and then none of them counts."""
+    found = []
+    for number, each in enumerate(text_of(place).split("\n"), 1):
+        if each.strip():
+            try:
+                found.append(parse(each, max_bytes=_MOST))
+            except BadInput as error:
+                remedy = f"Nothing was submitted. {error.remedy}"
+                raise type(error)(f"Line {number}: {error.what}", remedy=remedy) from None
+    if not found:
+        raise BadPayload("There is no line to submit.", remedy="Write one JSON payload a line.")
+    return found
+
+
+def text_of(place: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if place == STDIN else Path(place).read_bytes()
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        what = f"{'stdin' if place == STDIN else shown(place)} is not UTF-8."
+        raise BadPayload(what, remedy="Convert it to UTF-8.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{shown(place)} cannot be read: {reason}.", remedy="Name a file, or - for stdin.") from None
+
+
+def instant(option: str, text: str) -> datetime | float:
+    """An ISO instant with its time zone, or `+SECONDS` from now."""
+    if text.startswith("+"):
+        try:
+            return time.time() + check_duration(option, float(text[1:]))
+        except ValueError:
+            pass
+    else:
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            pass
+        else:
+            if found.tzinfo is not None:
+                return found
+    raise BadInput(
+        f"{option} {shown(text)} is no instant with a time zone.",
+        remedy="Write 2030-01-27T12:05:00Z, or +60 for 60 seconds from now.",
+    )

@@ -1,0 +1,158 @@
+"""Lays out tasks and jobs for people: as rows of a table, and one alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from forebay.app.plain import plain, plain_whole, remedy
+from forebay.cli import output
+from forebay.cli.cells import beside, cut, short_ids, when
+from forebay.cli.options import Reading
+from forebay.cli.output import json_text
+from forebay.model.job import Job
+from forebay.model.payload import Json
+from forebay.model.task import Status, Task
+from forebay.rules import rollup
+
+TASK_COLUMNS = ("id", "kind", "status", "waits", "retries", "created", "error")
+JOB_COLUMNS = ("id", "pipeline", "status", "progress", "failed", "created", "label", "error")
+_SHOWN = 2000
+
+
+def show(found: Task | Job, common: Reading) -> None:
+    if common.output != "table":
+        output.write([whole(found)], common.output, one=True)
+    elif isinstance(found, Job):
+        output.pairs(job_pairs(found, time.time()))
+    else:
+        output.pairs(task_pairs(found, time.time()))
+
+
+def whole(found: Task | Job) -> dict[str, Json]:
+    return plain_whole(found) if isinstance(found, Task) else plain(found)
+
+
+def task_rows(tasks: Sequence[Task], now: float, *, short: bool) -> Iterator[tuple[str, ...]]:
+    names = short_ids(task.id for task in tasks) if short else {}
+    for task in tasks:
+        yield (
+            names.get(task.id, task.id),
+            task.kind,
+            task.status,
+            _waits(task, now),
+            f"{task.retry_count}/{task.max_retries}",
+            beside(task.created_at, now),
+            _error(task, short=short),
+        )
+
+
+def job_rows(jobs: Sequence[Job], now: float, *, short: bool) -> Iterator[tuple[str, ...]]:
+    names = short_ids(job.id for job in jobs) if short else {}
+    for job in jobs:
+        yield (
+            names.get(job.id, job.id),
+            job.pipeline,
+            job.status,
+            f"{rollup.progress(job):.0%}",
+            str(job.failed_count),
+            beside(job.created_at, now),
+            job.label or "",
+            _error(job, short=short),
+        )
+
+
+def _waits(task: Task, now: float) -> str:
+    if task.status is not Status.PENDING or task.available_at <= now:
+        return ""
+    return f"{task.wait_reason or 'scheduled'}, {beside(task.available_at, now)}"
+
+
+def _error(found: Task | Job, *, short: bool) -> str:
+    if found.error_class is None:
+        return ""
+    text = f"{found.error_class}: {found.error_text or ''}"
+    return cut(text) if short else text
+
+
+def task_pairs(task: Task, now: float) -> list[tuple[str, str]]:
+    large_payload = task.payload_blob is not None and task.payload_json == "null"
+    return [
+        ("id", task.id),
+        ("kind", task.kind),
+        ("status", task.status),
+        ("wait_reason", task.wait_reason or ""),
+        ("retry_count", f"{task.retry_count} (max_retries: {task.max_retries})"),
+        ("reschedule_count", f"{task.reschedule_count} (max_reschedules: {_ceiling(task.max_reschedules)})"),
+        ("lost_count", str(task.lost_count)),
+        ("attempt_count", str(task.attempt_count)),
+        ("priority", str(task.priority)),
+        ("tenant", task.tenant),
+        ("lane", task.lane),
+        ("tags", ", ".join(task.tags)),
+        ("idempotency_key", task.idempotency_key or ""),
+        ("job_id", task.job_id or ""),
+        ("role", "" if task.job_id is None else task.role),
+        ("chunk_index", "" if task.chunk_index is None else str(task.chunk_index)),
+        ("timeout_s", f"{task.timeout_s:g}"),
+        ("created_at", when(task.created_at, now)),
+        ("available_at", when(task.available_at, now)),
+        ("deadline_at", when(task.deadline_at, now)),
+        ("claimed_at", when(task.claimed_at, now) if task.status is Status.RUNNING else ""),
+        ("finished_at", when(task.finished_at, now)),
+        ("cancel_requested_at", when(task.cancel_requested_at, now)),
+        *_error_pairs(task),
+        ("payload", f"in the blob store, sha256 {task.payload_blob}" if large_payload else _shown(task.payload)),
+        ("payload_blob", "" if large_payload else task.payload_blob or ""),
+        ("result", _result(task)),
+    ]
+
+
+def job_pairs(job: Job, now: float) -> list[tuple[str, str]]:
+    chunks = (
+        f"{job.chunk_count}: {job.completed_count} completed, {job.failed_count} failed, "
+        f"{job.canceled_count} canceled, {job.running_count} running, {job.pending_count} pending"
+    )
+    return [
+        ("id", job.id),
+        ("pipeline", job.pipeline),
+        ("status", job.status),
+        ("progress", f"{rollup.progress(job):.0%}"),
+        ("chunks", chunks),
+        ("label", job.label or ""),
+        ("tenant", job.tenant),
+        ("tags", ", ".join(job.tags)),
+        ("idempotency_key", job.idempotency_key or ""),
+        ("generation", str(job.generation)),
+        ("created_at", when(job.created_at, now)),
+        ("started_at", when(job.started_at, now)),
+        ("finished_at", when(job.finished_at, now)),
+        ("cancel_requested_at", when(job.cancel_requested_at, now)),
+        ("merge_id", job.merge_id or ""),
+        *_error_pairs(job),
+    ]
+
+
+def _error_pairs(found: Task | Job) -> list[tuple[str, str]]:
+    return [
+        ("error_class", found.error_class or ""),
+        ("error_text", found.error_text or ""),
+        ("remedy", remedy(found.error_class)),
+    ]
+
+
+def _ceiling(most: int | None) -> str:
+    return "none" if most is None else str(most)
+
+
+def _result(task: Task) -> str:
+    if task.result_blob is not None:
+        return f"in the blob store, sha256 {task.result_blob}: `forebay result {task.id}`"
+    if task.result_json is None:
+        return ""
+    return _shown(task.result, elsewhere=f"`forebay result {task.id}`")
+
+
+def _shown(value: Json, *, elsewhere: str = "`-o json` shows it") -> str:
+    text = json_text(value)
+    return text if len(text) <= _SHOWN else f"{len(text)} characters of JSON: {elsewhere}"

@@ -1,0 +1,155 @@
+"""The commands that run workers and show them: worker, workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from forebay.cli import output
+from forebay.cli.cells import beside, short_ids
+from forebay.cli.opening import environment, opened
+from forebay.cli.options import Common, Reading
+from forebay.errors import BadInput, ForebayError
+from forebay.ids import printable, shown
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from forebay.app.forebay import Forebay
+
+_USUAL = Common()
+_USUAL_READING = Reading()
+_MAX_CONCURRENCY = 1000
+_MAX_PROCESSES = 1024
+_MAX_PORT = 65_535
+_NOT_THEIRS = {__name__, "forebay.app.target", "importlib"}
+_COLUMNS = ("worker", "kinds", "opened", "renewed", "expires", "runs")
+
+
+def worker(
+    target: Annotated[str, Parameter(name="TARGET", help="The application: module:app or path/to/file.py:app.")],
+    /,
+    *,
+    concurrency: Annotated[int | None, Parameter(help="Tasks that run at once.")] = None,
+    processes: Annotated[int | None, Parameter(help="Processes for blocking handlers.")] = None,
+    metrics_port: Annotated[int | None, Parameter(help="Port of /metrics; 0 takes a free one.")] = None,
+    name: Annotated[str | None, Parameter(help="Its name in history and `forebay workers`.")] = None,
+    common: Common = _USUAL,
+) -> None:
+    """An application that was made with a ledger keeps it; else the settings say which."""
+    _check("concurrency", concurrency, 1, _MAX_CONCURRENCY)
+    _check("processes", processes, 1, _MAX_PROCESSES)
+    _check("metrics_port", metrics_port, 0, _MAX_PORT)
+    # By way of the environment: the application and the children that run its blocking handlers read it there.
+    os.environ.update(environment(common))
+    if common.ledger is not None:
+        os.environ["FOREBAY_LEDGER"] = common.ledger
+    app = _load(target, verbose=common.verbose)
+    if common.ledger is not None and app.own_ledger:
+        raise BadInput(
+            f"{shown(target)} was made with a ledger of its own.",
+            remedy="Leave out --ledger, or make it with Forebay().",
+        )
+    if not len(app.registry):
+        raise BadInput(
+            f"{shown(target)} has no handlers.", remedy='Register one before it is loaded: @app.task("kind").'
+        )
+    from forebay.app.working import work
+
+    _run(app, metrics_port, partial(work, app, concurrency=concurrency, processes=processes, name=name, target=target))
+
+
+def _check(what: str, value: int | None, least: int, most: int) -> None:
+    from forebay.model.names import check_count
+
+    if value is not None:
+        check_count(what, value, least=least, most=most)
+
+
+def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> None:
+    from forebay.observe.logs import configure
+
+    settings = app.settings
+    configure(settings.log_level, settings.log_format)
+    with ExitStack() as stack:
+        stack.callback(app.close)
+        port = settings.metrics_port if metrics_port is None else metrics_port
+        if port is not None:
+            from forebay.observe.metrics import serve
+
+            stack.callback(serve(settings.metrics_host, port))
+        work()
+
+
+def _load(target: str, *, verbose: bool) -> Forebay:
+    from forebay.app.target import load
+
+    try:
+        return load(target)
+    except ForebayError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises
+        if verbose:
+            _show_own(error)
+        where = _where(error)
+        remedy = "Correct it." if verbose else "Correct it; --verbose shows the traceback."
+        raise BadInput(
+            printable(f"{shown(target)} cannot be loaded: {type(error).__name__}: {error}{where}."), remedy=remedy
+        ) from None
+
+
+def _own(traceback: TracebackType | None) -> TracebackType | None:
+    """From the user's first line on: how we came to import it is of no use to them."""
+    found = traceback
+    while found is not None:
+        file = found.tb_frame.f_code.co_filename
+        if not file.startswith("<frozen importlib") and found.tb_frame.f_globals.get("__name__") not in _NOT_THEIRS:
+            return found
+        found = found.tb_next
+    return None
+
+
+def _show_own(error: BaseException) -> None:
+    import traceback
+
+    traceback.print_exception(type(error), error, _own(error.__traceback__), file=sys.stderr)
+
+
+def _where(error: BaseException) -> str:
+    place = _own(error.__traceback__)
+    return "" if place is None else f" ({place.tb_frame.f_code.co_filename}, line {place.tb_lineno})"
+
+
+def workers(*, common: Reading = _USUAL_READING) -> None:
+    from forebay.app.plain import plain
+
+    with opened(common) as app:
+        found = sorted(app.ledger.sessions(), key=lambda session: (session.worker, session.opened_at))
+        held = {session.id: [task.id for task in app.ledger.mine(session.id)] for session in found}
+    if common.output != "table":
+        output.write([{**plain(each), "running": [*held[each.id]]} for each in found], common.output)
+        return
+    now = time.time()
+    names = short_ids(each for ids in held.values() for each in ids) if output.terminal() else {}
+    rows = [
+        (
+            each.worker,
+            ", ".join(each.kinds),
+            beside(each.opened_at, now),
+            beside(each.expires_at - each.lease_s, now),
+            beside(each.expires_at, now),
+            " ".join(names.get(task, task) for task in held[each.id]),
+        )
+        for each in found
+    ]
+    if rows:
+        output.table(_COLUMNS, rows)
+    else:
+        output.note("There are none: start one with `forebay worker module:app`.")

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from forebay.cli.acting import confirmed
+from forebay.testing.workers import lone
+from tests.cli.ground import Ground
+
+
+def failed(here: Ground, max_retries: int = 3) -> str:
+    (identifier,) = here.submit(lone(max_retries=max_retries))
+    with here.worker() as worker:
+        worker.fail(worker.take())
+    return identifier
+
+
+def status(here: Ground, identifier: str) -> str:
+    return str(here.ok("get", identifier, "-o", "json").json["status"])
+
+
+def test_retry_runs_again_what_failed(here: Ground) -> None:
+    identifier = failed(here)
+    assert here.ok("retry", identifier[:10]).out == f"{identifier} to be run again\n"
+    assert status(here, identifier) == "pending"
+
+
+def test_retry_without_retries_left_needs_force(here: Ground) -> None:
+    identifier = failed(here, max_retries=0)
+    answer = here.run("retry", identifier, "-o", "json")
+    assert (answer.code, answer.json[0]["outcome"]) == (1, "RETRY_LIMIT_EXCEEDED")
+    here.ok("retry", identifier, "--force")
+
+
+def test_nothing_is_done_if_one_of_the_ids_is_unknown(here: Ground) -> None:
+    identifier = failed(here)
+    assert here.run("retry", identifier, "zzzz").code == 4
+    assert status(here, identifier) == "failed"
+
+
+def test_an_action_needs_an_id(here: Ground) -> None:
+    here.submit(lone())
+    assert here.run("cancel").code == 2
+
+
+def test_cancel_ends_what_waits_and_refuses_what_has_ended(here: Ground) -> None:
+    (identifier,) = here.submit(lone())
+    here.ok("cancel", identifier, "--wait")
+    assert status(here, identifier) == "canceled"
+    answer = here.run("cancel", identifier)
+    assert (answer.code, "is canceled already" in answer.err) == (1, True)
+
+
+def test_cancel_waits_no_longer_than_it_is_told(here: Ground) -> None:
+    (identifier,) = here.submit(lone())
+    with here.worker() as worker:
+        worker.take()
+    assert here.run("cancel", identifier, "--wait", "--wait-timeout", "0.05").code == 6
+
+
+def test_who_acted_is_in_the_audit_trail(here: Ground) -> None:
+    here.ok("retry", failed(here))
+    with here.app() as app:
+        assert app.ledger.audit()[0].who.startswith("cli")
+
+
+def test_delete_asks_nobody_in_a_script_and_so_refuses(here: Ground) -> None:
+    (identifier,) = here.submit(lone())
+    answer = here.run("delete", identifier)
+    assert (answer.code, "--yes" in answer.err) == (2, True)
+    assert here.ok("delete", identifier, "--yes").out == f"{identifier} deleted\n"
+    assert here.run("get", identifier).code == 4
+
+
+def test_delete_refuses_what_runs(here: Ground) -> None:
+    (identifier,) = here.submit(lone())
+    with here.worker() as worker:
+        worker.take()
+    answer = here.run("delete", identifier, "--yes")
+    assert (answer.code, "cancel it first" in answer.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "agreed"), [("y\n", True), ("YES\n", True), ("\n", False), ("", False), ("n\n", False)]
+)
+def test_on_a_terminal_a_person_is_asked(typed: str, agreed: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a table
+    answer = io.StringIO(typed)
+    monkeypatch.setattr(answer, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", answer)
+    assert confirmed("Sure?", yes=False) is agreed

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.ground import Ground, program
+
+APP = """
+import time
+from forebay import Forebay, Reschedule
+
+app = Forebay()
+
+@app.task("add")
+async def add(ctx, a, b):
+    return a + b
+
+@app.task("sleep")
+def sleep(ctx, seconds):
+    time.sleep(seconds)
+    return "slept"
+"""
+
+
+@pytest.fixture
+def folder(here: Ground) -> Path:
+    folder = here.home.parent
+    (folder / "myapp.py").write_text(APP)
+    (folder / "broken.py").write_text("import json\njson.loads('{')\n")
+    (folder / "empty.py").write_text("from forebay import Forebay\napp = Forebay()\n")
+    (folder / "own.py").write_text(APP.replace("Forebay()", "Forebay('sqlite:///own.db')"))
+    return folder
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "forebay", "worker", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def log_until(process: subprocess.Popen[str], event: str) -> str:
+    assert process.stderr is not None
+    seen = ""
+    while f'"event": "{event}"' not in seen:
+        line = process.stderr.readline()
+        assert line, seen
+        seen += line
+    return seen
+
+
+def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, folder: Path) -> None:
+    with running("myapp:app", "--name", "worker-7", "--concurrency", "2", "--metrics-port", "0") as process:
+        log = log_until(process, "worker_started")
+        assert '"concurrency": 2' in log
+        (address,) = re.findall(r'"address": "([^"]+)"', log)
+        added = here.ok("submit", "-t", "add", "-i", '{"a": 1, "b": 2}', "--wait", "--wait-timeout", "20")
+        assert here.ok("result", added.out.strip()).out == "3\n"
+        with urllib.request.urlopen(address, timeout=5) as reply:
+            assert b'forebay_tasks_settled_total{kind="add",outcome="completed"} 1.0' in reply.read()
+        slept = here.ok("submit", "-t", "sleep", "-i", '{"seconds": 0.5}').out.strip()
+        while here.ok("get", slept, "-o", "json").json["status"] == "pending":
+            time.sleep(0.02)
+        (worker,) = here.ok("workers", "-o", "json").json
+        assert (worker["worker"], worker["kinds"], worker["running"]) == ("worker-7", ["add", "sleep"], [slept])
+        assert "worker-7" in here.ok("workers").out
+        os.kill(process.pid, signal.SIGTERM)
+        log_until(process, "worker_stopped")
+        assert process.wait(20) == 0
+    assert here.ok("get", slept, "-o", "json").json["result"] == "slept"
+    assert here.ok("workers", "-o", "json").json == []
+
+
+def test_a_worker_takes_its_ledger_from_the_flag_and_its_application_from_a_file(here: Ground, folder: Path) -> None:
+    identifier = here.ok("submit", "-t", "add", "-i", '{"a": 1, "b": 2}', "--ledger", "sqlite:///flag.db").out.strip()
+    with running(str(folder / "myapp.py") + ":app", "--ledger", "sqlite:///flag.db") as process:
+        log_until(process, "worker_started")
+        while here.run("result", identifier, "--ledger", "sqlite:///flag.db").code:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(20) == 0
+    assert not here.ledger.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["missing:app"], 4, "There is no module 'missing' here."),
+        (["missing.py:app"], 4, "There is no file 'missing.py'."),
+        (["myapp:nothing"], 4, "myapp has no application 'nothing'."),
+        (["empty:app"], 2, "'empty:app' has no handlers."),
+        (["own:app", "--ledger", "sqlite:///x.db"], 2, "'own:app' was made with a ledger of its own."),
+        (["myapp:app", "--concurrency", "0"], 2, "concurrency is 0."),
+        (["myapp:app", "--metrics-port", "70000"], 2, "metrics_port is 70000."),
+        ([], 2, "TARGET"),
+    ],
+)
+def test_a_wrong_target_or_option_is_said_in_one_line(
+    arguments: list[str], code: int, complaint: str, folder: Path
+) -> None:
+    run = program("worker", *arguments)
+    assert (run.returncode, run.stderr.count("\n")) == (code, 1), run.stderr
+    assert complaint in run.stderr
+
+
+def test_a_module_that_fails_shows_its_own_traceback_only_when_verbose(folder: Path) -> None:
+    quiet = program("worker", "broken:app")
+    assert quiet.returncode == 2
+    assert quiet.stderr.count("\n") == 1
+    assert "JSONDecodeError" in quiet.stderr
+    assert "broken.py, line 2" in quiet.stderr
+    verbose = program("worker", "broken:app", "--verbose")
+    assert verbose.returncode == 2
+    assert verbose.stderr.startswith("Traceback (most recent call last):\n  File ")
+    assert "broken.py" in verbose.stderr.splitlines()[1]
+    assert "cyclopts" not in verbose.stderr
+
+
+def test_no_workers_is_said_on_stderr(here: Ground) -> None:
+    here.ok("store", "init")
+    answer = here.ok("workers")
+    assert (answer.out, "forebay worker" in answer.err) == ("", True)
