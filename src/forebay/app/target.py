@@ -70,12 +70,17 @@ def locate(app: Forebay) -> str | None:
     for module_name, module in modules:
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if value is app:
-                return f"{_place(module_name, module)}:{name}"
+                place = _place(module_name, module)
+                return place and f"{place}:{name}"
     return None
 
 
-def _place(name: str, module: ModuleType) -> str:
+def _place(name: str, module: ModuleType) -> str | None:
     if name != "__main__":
         return name
     spec = module.__spec__  # of `python -m package.module`
-    return spec.name if spec is not None else str(Path(module.__file__ or "").absolute())
+    if spec is not None:
+        return spec.name
+    # A prompt, `python -c` and a script on stdin have no file that another process could load.
+    file = Path(getattr(module, "__file__", None) or "")
+    return str(file.absolute()) if file.suffix == ".py" and file.is_file() else None

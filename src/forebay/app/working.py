@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from forebay.engine.children import Bounds
 from forebay.engine.idle import drain_when_idle
 from forebay.engine.room import Limits
 from forebay.engine.worker import Worker
+from forebay.errors import BadInput
 from forebay.model.task import Status
 
 _LEAVE_S = 1.0
@@ -87,6 +89,7 @@ def make_worker(
     target: str | None = None,
 ) -> Worker:
     """In a running event loop."""
+    _check_no_child()
     settings = app.settings
     limits = Limits(
         concurrency=concurrency or settings.concurrency,
@@ -116,3 +119,13 @@ def make_worker(
         ),
         retention_s={status: seconds for status, seconds in kept.items() if seconds is not None},
     )
+
+
+def _check_no_child() -> None:
+    """A script that works as soon as it is imported would start workers in its children, and they in theirs."""
+    started = sys.modules["__main__"].__spec__
+    if started is not None and started.name == "forebay.child.__main__":
+        raise BadInput(
+            "A worker was to be started in a child that runs handlers.",
+            remedy='Put app.work() below `if __name__ == "__main__":`.',
+        )

@@ -14,7 +14,7 @@ from forebay.child import guard
 from forebay.engine import outcomes, report, wire
 from forebay.engine.content import Content
 from forebay.engine.context import Context
-from forebay.engine.desk import unpacked
+from forebay.engine.desk import runnable, unpacked
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.wire import Message
 from forebay.errors import StoreUnreachable
@@ -66,7 +66,7 @@ class Line:
             self._stopped = True
             return False
         if "run" in message:
-            self._queue.extend((message["series"], unpacked(task)) for task in message["run"])
+            self._queue.extend((message["series"], runnable(task)) for task in message["run"])
         elif message.get("stop") == self._running:
             self._stopped = True
         return True

@@ -78,9 +78,12 @@ class Attempt:
             if left_s < limit_s:
                 limit_s, why = max(0.0, left_s), Why.DEADLINE
         self.started_at = now
-        self._timer = self.loop.call_later(limit_s, self.stop, why)
+        self._arm(limit_s, why)
         emit("task_started", task_id=self.task.id, kind=self.task.kind, attempt=self.task.attempt_count + 1)
         return limit_s > 0
+
+    def _arm(self, limit_s: float, why: Why) -> None:
+        self._timer = self.loop.call_later(limit_s, self.stop, why)
 
     def stop(self, why: Why) -> None:
         """Begin to end it; the first reason stands."""

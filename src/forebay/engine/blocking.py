@@ -43,7 +43,14 @@ class BlockingAttempt(Attempt):
         self._ladder: asyncio.Task[None] | None = None
         self._splitting: asyncio.Task[None] | None = None
         self.child: Child | None = None
+        self.ends_at = 0.0
+        self.ends_why = Why.TIMEOUT
         pool.add(self)
+
+    def _arm(self, limit_s: float, why: Why) -> None:
+        self.ends_at, self.ends_why = self.loop.time() + limit_s, why
+        if self.child is not None:
+            self.child.watch(self.ends_at)
 
     def _stop(self) -> None:
         if self.started_at is None and self._pool.take_back(self):

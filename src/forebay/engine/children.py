@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from forebay.engine import strays, wire
 from forebay.engine.blocking import BlockingAttempt
-from forebay.engine.desk import packed
+from forebay.engine.desk import packed, to_run
 from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
 from forebay.engine.wire import Message
 from forebay.observe import emit
@@ -73,6 +73,7 @@ class Child(asyncio.Protocol):
         self.queue: deque[BlockingAttempt] = deque()
         self._left: list[BlockingAttempt] = []
         self._series = 0
+        self._timer: asyncio.TimerHandle | None = None
         self.spent = False
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
@@ -128,10 +129,26 @@ class Child(asyncio.Protocol):
             self.queue.append(attempt)
         os.write(self._tickets_in, bytes([self._series]) * len(attempts))
         if self._transport is not None:
-            tasks = [packed(attempt.task) for attempt in attempts]
+            tasks = [to_run(attempt.task) for attempt in attempts]
             self._transport.write(wire.pack({"run": tasks, "series": self._series}))
         if idle:
             self.queue[0].begin()
+
+    def watch(self, until: float) -> None:
+        """End what runs then, if it still does. One timer for all: most tasks end long before it would be due."""
+        if self._timer is None or self._timer.when() > until:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(until, self._end_overdue)
+
+    def _end_overdue(self) -> None:
+        self._timer = None
+        if self.queue:
+            head = self.queue[0]
+            if head.ends_at <= self._loop.time():
+                head.stop(head.ends_why)
+            else:
+                self.watch(head.ends_at)
 
     def recall(self) -> list[BlockingAttempt]:
         """Those that have not started, taken back: the child will not start them."""
@@ -249,6 +266,8 @@ class Child(asyncio.Protocol):
             return
         self._left = self._take_tickets()
         self.gone.set_result(None)
+        if self._timer is not None:
+            self._timer.cancel()
         self._close_files()
         ended = ChildEnded(self._process.poll(), self._said)
         if not self.ready.done():

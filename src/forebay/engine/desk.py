@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol
 
 from forebay.engine.content import Content
@@ -111,3 +112,17 @@ def packed(task: Task) -> list[Any]:
 def unpacked(fields: list[Any]) -> Task:
     task = Task._make(fields)
     return task._replace(status=Status(task.status), role=Role(task.role), tags=tuple(task.tags))
+
+
+_TO_RUN = (
+    "id", "kind", "tenant", "job_id", "chunk_index", "tags", "payload_blob", "timeout_s", "deadline_at",
+    "retry_count", "reschedule_count", "claim_count", "attempt_count", "payload_json",
+)  # fmt: skip
+to_run = attrgetter(*_TO_RUN)
+_BLANK = dict.fromkeys(Task._fields) | {"status": Status.RUNNING, "role": Role.LONE}
+
+
+def runnable(fields: list[Any]) -> Task:
+    """What `to_run` took: all that a handler sees of its task."""
+    task = Task(**_BLANK | dict(zip(_TO_RUN, fields, strict=True)))  # type: ignore[arg-type]  # blanks stay unseen
+    return task._replace(tags=tuple(task.tags))

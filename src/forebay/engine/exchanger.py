@@ -16,6 +16,7 @@ from forebay.stores.base import Ledger
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
+_HURRY_S = 1.0
 
 
 class Exchanger:
@@ -54,10 +55,12 @@ class Exchanger:
                     self._thread, self._call, self._n, settles, releases, wants
                 )
             except StoreError as error:
-                if isinstance(error, StoreClosed) or not patient():
+                failed_at = failed_at or time.monotonic()
+                # One lost answer is no outage: what is in hand is worth a second, also to those in a hurry.
+                hurries = not patient() and time.monotonic() - failed_at > _HURRY_S
+                if isinstance(error, StoreClosed) or hurries:
                     raise
                 # Maybe done, maybe not: the same number again gets the same answer.
-                failed_at = failed_at or time.monotonic()
                 emit("store_failed", verb="exchange", error_code=error.code, pause_s=pause_s)
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads workers, hides nothing
                 pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)

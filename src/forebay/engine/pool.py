@@ -11,8 +11,8 @@ from forebay.observe import emit
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
-_DEPTH = 16
-_LOW = 4
+_DEPTH = 32
+_LOW = 8
 _SLOW_S = 0.05
 
 

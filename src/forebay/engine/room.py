@@ -56,7 +56,7 @@ class Room:
     def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
         self._limits = limits
         known = list(kinds)
-        ahead = limits.claims_per_exchange
+        ahead = 2 * limits.claims_per_exchange  # one batch that runs while the next is fetched
         self._sides = [
             _Side((kind.name for kind in known if not kind.blocking), limits.concurrency, ahead),
             _Side((kind.name for kind in known if kind.blocking), limits.processes, ahead),

@@ -19,7 +19,7 @@ from forebay.rules.settlement import Ending
 from forebay.stores.base import MAX_LANES, promoted
 from forebay.stores.sqlite import rows
 from forebay.stores.sqlite.rows import Held
-from forebay.stores.sqlite.transaction import Transaction
+from forebay.stores.sqlite.transaction import Transaction, encode
 
 
 class Finished(NamedTuple):
@@ -110,10 +110,10 @@ def end(tx: Transaction, finished: Sequence[Finished]) -> None:
     """Write endings, history, results and usage, then what follows for the jobs."""
     if not finished:
         return
-    tx.query("end", endings=[_ended_row(one.held, one.ending) for one in finished])
-    history = [_history_row(one, tx.now) for one in finished if one.ending.counted]
-    if history:
-        tx.query("add_history", rows=history)
+    endings = encode([_ending_row(one) for one in finished])
+    tx.query("end", endings=endings)
+    if any(one.ending.counted for one in finished):
+        tx.query("add_history", endings=endings, now=tx.now)
     results = [[one.held.seq, one.ending.result_json] for one in finished if one.ending.result_json is not None]
     if results:
         tx.query("add_results", rows=results)
@@ -134,7 +134,8 @@ def end(tx: Transaction, finished: Sequence[Finished]) -> None:
         _roll(tx, job_id, by_job[job_id])
 
 
-def _ended_row(held: Held, ending: Ending) -> list[Any]:
+def _ending_row(one: Finished) -> list[Any]:
+    held, ending = one.held, one.ending
     return [
         held.seq,
         ending.status,
@@ -149,27 +150,10 @@ def _ended_row(held: Held, ending: Ending) -> list[Any]:
         ending.error_class,
         ending.error_text,
         ending.result_blob,
-    ]
-
-
-def _history_row(one: Finished, now: float) -> list[Any]:
-    held, ending = one.held, one.ending
-    return [
-        held.seq,
-        held.claim_count,
-        held.attempt_count + 1,
-        held.session_id,
-        one.worker,
-        held.claimed_at,
-        now,
         ending.outcome,
-        ending.status,
-        ending.retry_count,
-        ending.reschedule_count,
         int(ending.settled),
-        ending.available_at if ending.status is Status.PENDING else None,
-        ending.error_class,
-        ending.error_text,
+        int(ending.counted),
+        one.worker,
         ending.traceback,
     ]
 

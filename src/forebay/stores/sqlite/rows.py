@@ -41,7 +41,6 @@ class Held(NamedTuple):
     generation: int
     tenant: str
     session_id: str
-    claimed_at: float
 
 
 def task(row: Sequence[Any], payload: str | None = None, result: str | None = None) -> Task:

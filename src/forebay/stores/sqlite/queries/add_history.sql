@@ -1,6 +1,8 @@
--- Adds attempts. :rows JSON [[task_seq, token, attempt, session_id, worker, claimed_at, ended_at, outcome, status,
--- retry_count, reschedule_count, settled, available_at, error_class, error_text, traceback], …].
+-- Adds the attempts that `end` ends. :endings as there, :now.
 INSERT INTO history
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-       value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15
-FROM jsonb_each(:rows)
+SELECT t.seq, t.claim_count, e.value ->> 6, t.session_id, e.value ->> 16, t.claimed_at, :now, e.value ->> 13,
+       e.value ->> 1, e.value ->> 3, e.value ->> 4, e.value ->> 14,
+       CASE WHEN e.value ->> 1 = 'pending' THEN e.value ->> 7 END, e.value ->> 10, e.value ->> 11, e.value ->> 17
+FROM jsonb_each(:endings) AS e
+CROSS JOIN tasks AS t ON t.seq = e.value ->> 0
+WHERE e.value ->> 15

@@ -1,5 +1,6 @@
 -- Ends attempts. :endings JSON [[seq, status, wait_reason, retry_count, reschedule_count, lost_count,
--- attempt_count, available_at, keeps place (0 or 1), finished_at, error_class, error_text, result_blob], …].
+-- attempt_count, available_at, keeps place (0 or 1), finished_at, error_class, error_text, result_blob,
+-- outcome, settled (0 or 1), counted (0 or 1), worker, traceback], …]; the last five are for add_history.
 UPDATE tasks
 SET status = e.value ->> 1,
     wait_reason = e.value ->> 2,
