@@ -33,4 +33,5 @@ def test_the_examples_of_a_page_run_and_print_what_they_say(page: Path, tmp_path
 
 
 def test_the_main_pages_have_examples() -> None:
-    assert {ROOT / "README.md", ROOT / "docs/tutorial/first-job.md"} <= set(PAGES)
+    tutorials = {ROOT / "docs/tutorial/first-job.md", ROOT / "docs/tutorial/first-worker.md"}
+    assert {ROOT / "README.md", *tutorials} <= set(PAGES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from forebay.engine.registry import Kind
@@ -10,6 +10,7 @@ from forebay.model.exchange import Want
 
 _AHEAD_S = 0.02  # about the time an exchange takes: what starts within it need not wait for the next one
 _WEIGHT = 0.1
+_UNKNOWN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,28 +27,46 @@ class Limits:
 
 
 class _Side:
-    """The kinds of one way to run, how many may run at once, and how long they took of late."""
+    """The kinds of one way to run, how many may run at once, and how long each took of late."""
 
     def __init__(self, kinds: Iterable[str], capacity: int, most_ahead: int) -> None:
-        self.names = list(kinds)
+        self._run_s = dict.fromkeys(kinds, _UNKNOWN_S)
         self._capacity = capacity
         self._most_ahead = most_ahead
         self._in_hand = 0
-        self._run_s = 1.0
 
     def took(self) -> None:
         self._in_hand += 1
 
-    def freed(self, run_s: float) -> None:
+    def freed(self, kind: str, run_s: float) -> None:
         self._in_hand -= 1
         # Down by degrees, up at once: one quick task is no proof that the next will be.
-        self._run_s = max(run_s, self._run_s + _WEIGHT * (run_s - self._run_s))
+        known_s = self._run_s[kind]
+        self._run_s[kind] = max(run_s, known_s + _WEIGHT * (run_s - known_s))
 
-    @property
-    def free(self) -> int:
+    def runs(self, kind: str, run_s: float) -> None:
+        self._run_s[kind] = max(run_s, self._run_s[kind])
+
+    def hungry(self, ready: set[str]) -> list[str]:
+        """The kinds to ask for: those that are known to have work, else all."""
+        return [name for name in self._run_s if name in ready] or list(self._run_s)
+
+    def free(self, kinds: Iterable[str]) -> int:
         """What may run, and what may wait here because its turn will come before an exchange could bring it."""
-        soon = int(self._capacity * _AHEAD_S / max(self._run_s, 1e-6))
-        return self._capacity + min(soon, self._most_ahead) - self._in_hand if self.names else 0
+        slowest_s = max((self._run_s[name] for name in kinds if name in self._run_s), default=None)
+        if slowest_s is None:
+            return 0
+        soon = int(self._capacity * _AHEAD_S / max(slowest_s, 1e-6))
+        return self._capacity + min(soon, self._most_ahead) - self._in_hand
+
+    def shares(self, free: int, ready: set[str], turn: int) -> dict[str, int]:
+        shares = dict.fromkeys(self._run_s, 0)
+        hungry = self.hungry(ready)
+        if hungry:
+            each, more = divmod(free, len(hungry))
+            for index, name in enumerate(hungry):
+                shares[name] = each + ((index + turn) % len(hungry) < more)
+        return shares
 
 
 class Room:
@@ -67,29 +86,24 @@ class Room:
         self._sides[kind.blocking].took()
 
     def freed(self, kind: Kind, run_s: float) -> None:
-        self._sides[kind.blocking].freed(run_s)
+        self._sides[kind.blocking].freed(kind.name, run_s)
 
-    @property
-    def has_some(self) -> bool:
-        return any(side.free > 0 for side in self._sides)
+    def runs(self, kind: Kind, run_s: float) -> None:
+        """One of this kind has been running for so long, and goes on."""
+        self._sides[kind.blocking].runs(kind.name, run_s)
+
+    def has_some(self, ready: set[str]) -> bool:
+        """Whether more may be asked for, whatever is there."""
+        return any(side.free(side.hungry(ready)) > 0 for side in self._sides)
 
     def has_some_for(self, kinds: set[str]) -> bool:
-        return any(side.free > 0 and not kinds.isdisjoint(side.names) for side in self._sides)
+        return any(side.free(kinds) > 0 for side in self._sides)
 
     def wants(self, ready: set[str]) -> list[Want]:
         """Room for each kind that is known to have work; a look at the others, who may have some by now."""
+        self._turn += 1
         shares: dict[str, int] = {}
         for side in self._sides:
-            free = max(0, min(side.free, self._limits.claims_per_exchange))
-            shares.update(self._shared(side.names, free, ready))
+            free = max(0, min(side.free(side.hungry(ready)), self._limits.claims_per_exchange))
+            shares.update(side.shares(free, ready, self._turn))
         return [Want(name, count, grace_s=self._limits.attempt_grace_s) for name, count in shares.items()]
-
-    def _shared(self, names: Sequence[str], free: int, ready: set[str]) -> dict[str, int]:
-        shares = dict.fromkeys(names, 0)
-        hungry = [name for name in names if name in ready] or names
-        if hungry:
-            self._turn += 1
-            each, more = divmod(free, len(hungry))
-            for index, name in enumerate(hungry):
-                shares[name] = each + ((index + self._turn) % len(hungry) < more)
-        return shares

@@ -201,7 +201,7 @@ class Worker:
         now = time.monotonic()
         if not self._exchanger.waiting_count:
             self._lingers_until = now + _LINGER_S
-            return now >= ends_at or (self._hint and self._room.has_some)
+            return now >= ends_at or (self._hint and self._room.has_some(self._ready))
         return self._exchanger.waiting_count >= len(self._attempts) or now >= self._lingers_until
 
     async def _woken(self, within_s: float) -> None:
@@ -300,7 +300,9 @@ class Worker:
             if self._heart is not None:
                 self._heart.tick()
             for attempt in list(self._attempts.values()):
-                if attempt.started_at is None and self._waited_enough(attempt):
+                if attempt.started_at is not None:
+                    self._room.runs(attempt.kind, attempt.run_s)
+                elif self._waited_enough(attempt):
                     attempt.stop(Why.WAITED)
             await asyncio.sleep(min(1.0, self._limits.lease_s / 10))
 

@@ -1,0 +1,56 @@
+"""A task queued at a child is started there once, or taken back and not started at all."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from forebay.model.query import Query
+from forebay.model.task import Status
+from tests.engine.ground import Ground, run
+
+Make = Callable[..., Ground]
+
+
+def test_what_waits_behind_a_slow_task_goes_to_another_child(ground: Make) -> None:
+    here = ground()
+    quick = here.app.submit_many("echo_blocking", [{"value": n} for n in range(400)])
+    slow = [here.app.submit("sleeps_blocking", {"seconds": 4}, priority=-1)]
+    after = here.app.submit_many("echo_blocking", [{"value": n} for n in range(400)], priority=-2)
+
+    async def scenario() -> float:
+        async with here.worker(concurrency=50, processes=2):
+            await here.started(slow[0].id)
+            began = time.monotonic()
+            await here.until(lambda: here.app.ledger.count().get(("echo_blocking", Status.COMPLETED)) == 800)
+            took_s = time.monotonic() - began
+            await here.ended(slow[0].id)
+            return took_s
+
+    # None of the 400 waited for the four seconds to pass.
+    assert run(scenario) < 4
+    for task in [*quick, *after, *slow]:
+        assert here.outcomes(task.id) == ["completed"]
+
+
+def test_a_drain_takes_back_what_lies_at_a_child_unstarted(ground: Make) -> None:
+    here = ground(drain_grace_s=0.2)
+    here.app.submit_many("echo_blocking", [{"value": n} for n in range(300)])
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=50, processes=2):
+            await here.until(lambda: here.app.ledger.count().get(("echo_blocking", Status.COMPLETED)) == 300)
+            here.app.submit_many("sleeps_blocking", [{"seconds": 0.05}] * 200)
+            await here.until(lambda: len(here.notes) > 3)
+            await asyncio.sleep(0.05)
+
+    run(scenario)
+    began = {line.split()[1] for line in here.notes if line.startswith("began")}
+    counted = here.app.ledger.count()
+    assert ("sleeps_blocking", Status.RUNNING) not in counted
+    # Whatever began has an attempt in its history, and nothing else has one.
+    with_history = set()
+    for status in (Status.PENDING, Status.COMPLETED):
+        page = here.app.ledger.list_tasks(Query(kind="sleeps_blocking", status=status, size=500))
+        with_history |= {task.id for task in page.items if here.app.history(task.id)}
+    assert with_history == began
+    assert len(here.notes) == len(began)
