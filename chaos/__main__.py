@@ -1,4 +1,8 @@
-"""The chaos runs: `ledger` kills processes on one SQLite file, `power` cuts the power at every step of a path."""
+"""The chaos runs.
+
+`ledger` kills processes that hammer one SQLite file, `engine` kills, stops and cuts off real workers on one, `power`
+cuts the power at every step of a path.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +59,32 @@ def ledger(options: argparse.Namespace) -> int:
     return verdict.exit_code
 
 
+def engine(options: argparse.Namespace) -> int:
+    # Loaded when asked for: with its application come all of Forebay's modules.
+    from chaos.engine.conductor import Conductor  # noqa: PLC0415
+    from chaos.engine.conductor import Plan as Storm  # noqa: PLC0415
+    from chaos.engine.judge import judge  # noqa: PLC0415
+    from chaos.engine.life import Folder  # noqa: PLC0415
+
+    root = options.folder or Path(tempfile.mkdtemp(prefix="forebay-chaos-"))
+    if (root / "run").exists():
+        sys.exit(f"{root / 'run'} is there already: name another --folder, or remove it.")
+    folder = Folder(root=root / "run")
+    seconds = options.minutes * 60
+    Conductor(
+        Storm(folder=folder, seconds=seconds, seed=options.seed, kills=options.kills, sabotage=options.sabotage)
+    ).run()
+    verdict = judge(folder.root, least=20 if seconds >= 120 else 1, kills=options.kills or 0)
+    kills = f" --kills {options.kills}" if options.kills else ""
+    broken = f" --sabotage {options.sabotage}" if options.sabotage else ""
+    print(verdict.text(f"./dev chaos engine --minutes {options.minutes:g} --seed {options.seed}{kills}{broken}"))
+    if options.folder is None and verdict.exit_code == checker.OK:
+        shutil.rmtree(root)
+    else:
+        print(f"kept: {folder.root}")
+    return verdict.exit_code
+
+
 def power(_: argparse.Namespace) -> int:
     tests = ["tests/faults/test_power_loss.py", "tests/faults/test_io_errors.py"]
     command = [sys.executable, "-m", "pytest", "-v", "--durations=0", *tests]
@@ -71,6 +101,13 @@ def main() -> int:
     one.add_argument("--folder", type=Path, help="keep file and journals here")
     one.add_argument("--sabotage", choices=sorted(sabotage.KINDS), default="", help="break a promise: must be caught")
     one.set_defaults(run=ledger)
+    engines = verbs.add_parser("engine", help="real workers on one SQLite file, struck at every step of a task's path")
+    engines.add_argument("--minutes", type=float, default=1.0)
+    engines.add_argument("--kills", type=int, help="end the storm when so many workers were killed")
+    engines.add_argument("--seed", default=secrets.token_hex(4))
+    engines.add_argument("--folder", type=Path, help="keep file, blobs and journals here")
+    engines.add_argument("--sabotage", choices=["forgetful", "unfenced"], default="", help="must be caught")
+    engines.set_defaults(run=engine)
     two = verbs.add_parser("power", help="a power cut, a kill and a failing disk at every step of one task's path")
     two.set_defaults(run=power)
     options = parser.parse_args()

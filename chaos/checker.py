@@ -33,7 +33,7 @@ class Verdict:
         return VOID if self.missing else OK
 
     def text(self, replay: str = "") -> str:
-        word = {OK: "SOUND", VIOLATION: "VIOLATED", VOID: "VOID"}[self.exit_code]
+        word = {OK: "SOUND", VIOLATION: "UNSOUND", VOID: "VOID"}[self.exit_code]
         width = max(map(len, self.figures))
         lines = [f"verdict: {word}", ""]
         lines += [f"  {name:<{width}}  {count}" for name, count in self.figures.items()]

@@ -32,6 +32,7 @@ class Task(NamedTuple):
 
     seq: int
     id: str
+    kind: str
     status: str
     role: str
     job_id: str | None
@@ -47,6 +48,7 @@ class Task(NamedTuple):
     finished_at: float | None
     cancel_requested_at: float | None
     error_class: str | None
+    result_blob: str | None
     result: str | None
 
 
@@ -110,7 +112,7 @@ def gather(file: Path, logs: Path) -> Evidence:
             evidence.strikes = records
         else:
             _gather_journal(evidence, records)
-    _gather_rows(evidence, file)
+    read_rows(evidence, file)
     return evidence
 
 
@@ -131,7 +133,7 @@ def _gather_journal(evidence: Evidence, records: list[journal.Record]) -> None:
             evidence.crashes.append(record)
 
 
-def _gather_rows(evidence: Evidence, file: Path) -> None:
+def read_rows(evidence: Evidence, file: Path) -> None:
     db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         evidence.quick_check = [row[0] for row in db.execute("PRAGMA quick_check")]

@@ -71,7 +71,8 @@ def _merges(job: Job, members: list[Task]) -> Iterator[str]:
         yield f"names merge {job.merge_id}, that of generation {job.generation} is {[task.id for task in current]}"
     chunks = [task for task in members if task.role == "chunk"]
     statuses = Counter(task.status for task in chunks)
-    whole = statuses["completed"] == len(chunks) or (job.allow_holes and statuses["completed"] > 0)
+    # A split that failed leaves no chunks, and nothing to merge.
+    whole = statuses["completed"] > 0 and (job.allow_holes or statuses["completed"] == len(chunks))
     if job.status != "canceled" and whole != bool(current):
         yield f"has {len(current)} merges in generation {job.generation}, its chunks are {dict(statuses)}"
     for merge in current:

@@ -56,7 +56,7 @@ def histories(evidence: Evidence, accounts: Accounts) -> Iterator[str]:
         yield f"T1 {task_id}: has a history, but there is no such task"
     for task in evidence.tasks.values():
         history = evidence.history[task.id]
-        yield from _order(task, history)
+        yield from order(task, history)
         yield from _accounting(task, history, accounts, revived=_revived(evidence, task))
         yield from _end(task, history, revived=_revived(evidence, task))
 
@@ -65,7 +65,7 @@ def _revived(evidence: Evidence, task: Task) -> int:
     return evidence.revived[task.id] + (evidence.revived[task.job_id] if task.job_id else 0)
 
 
-def _order(task: Task, history: list[Attempt]) -> Iterator[str]:
+def order(task: Task, history: list[Attempt]) -> Iterator[str]:
     """T3: tokens rise, and an attempt begins only after the one before it has ended."""
     for before, after in pairwise(history):
         if before.token >= after.token:

@@ -87,6 +87,14 @@ def sleeps_blocking(ctx: Context, seconds: float) -> str:
     return "slept"
 
 
+@app.task("shells", timeout_s=60)
+def shells(ctx: Context) -> None:
+    grandchild = subprocess.Popen(["sleep", "600"])
+    note(f"grandchild {grandchild.pid}")
+    note(f"began {ctx.task_id}")
+    ctypes.PyDLL(None).sleep(600)
+
+
 @app.task("checks", timeout_s=60)
 def checks(ctx: Context) -> None:
     note(f"began {ctx.task_id}")
@@ -135,6 +143,18 @@ async def told(ctx: Context) -> dict[str, object]:
     ctx.progress(0.5, "half")
     ctx.used("pages", "pages", 3)
     return {"attempt": ctx.attempt, "tenant": ctx.tenant, "remaining": ctx.remaining_s, "tags": list(ctx.tags)}
+
+
+@app.task("pays", timeout_s=0.3, max_retries=0)
+async def pays(ctx: Context) -> None:
+    ctx.used("pages", "pages", 2)
+    await asyncio.sleep(30)
+
+
+@app.task("pays_blocking", timeout_s=0.3, max_retries=0)
+def pays_blocking(ctx: Context) -> None:
+    ctx.used("pages", "pages", 3)
+    time.sleep(30)
 
 
 @app.task("exits")

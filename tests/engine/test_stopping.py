@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.model.exchange import Action
+from forebay.app.working import make_worker
+from forebay.errors import BadInput
+from forebay.model.exchange import Action, Usage
 from forebay.model.task import Status
 from tests.engine.ground import HANDLERS, Ground, run
 
@@ -231,9 +233,9 @@ def test_what_is_older_than_its_retention_is_deleted(ground: Make) -> None:
     run(twice)
 
 
-def test_children_end_with_a_worker_that_was_killed(ground: Make, tmp_path: Path) -> None:
+def test_children_and_what_they_started_end_with_a_worker_that_was_killed(ground: Make, tmp_path: Path) -> None:
     here = ground()
-    task = here.app.submit("sleeps_blocking", {"seconds": 60})
+    task = here.app.submit("shells")
     code = (
         "import sys; from forebay.app.target import load; from forebay.app.working import work; "
         "work(load(sys.argv[1]), target=sys.argv[1])"
@@ -244,8 +246,38 @@ def test_children_end_with_a_worker_that_was_killed(ground: Make, tmp_path: Path
     try:
         run(lambda: here.started(task.id))
         children = [int(pid) for pid in Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()]
-        assert children
+        assert len(children) == 2
+        children += [int(line.split()[1]) for line in here.notes if line.startswith("grandchild")]
     finally:
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()
     run(lambda: here.until(lambda: not any(map(_alive, children)), within_s=2))
+
+
+def test_what_a_stopped_attempt_has_used_is_booked(ground: Make) -> None:
+    here = ground()
+    tasks = [here.app.submit("pays"), here.app.submit("pays_blocking")]
+
+    async def scenario() -> None:
+        async with here.worker():
+            for task in tasks:
+                await here.ended(task.id)
+
+    run(scenario)
+    assert [here.task(task.id).error_class for task in tasks] == ["timeout", "timeout"]
+    assert here.app.ledger.used() == [Usage("pages", "pages", 5)]
+
+
+def test_a_worker_whose_children_cannot_load_the_application_says_so_and_ends(ground: Make, tmp_path: Path) -> None:
+    here = ground()
+    task = here.app.submit("echo_blocking", {"value": 1})
+    broken = tmp_path / "broken_module.py"
+    broken.write_text("raise RuntimeError('no licence file')")
+
+    async def scenario() -> None:
+        worker = make_worker(here.app, target=f"{broken}:app")
+        with pytest.raises(BadInput, match="no licence file"):
+            await worker.run()
+
+    run(scenario)
+    assert here.task(task.id).status is Status.PENDING

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import math
 import os
 import resource
+import select
 import signal
 import sys
 import threading
 from contextlib import suppress
 
-_PR_SET_PDEATHSIG = 1
+_F_SETSIG = 10
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def die_with_parent(lifeline: int) -> None:
-    """By the kernel where it can; and by a pipe that ends with the worker, which takes the whole group along."""
-    if _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() == 1:
+    """When the worker's end of the pipe closes, however it died, this process and its group are killed.
+
+    Linux does it by itself, whatever code of ours is stuck; elsewhere a thread does, when it gets to run.
+    """
+    if sys.platform.startswith("linux"):
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:
         os._exit(1)  # it died before we could ask
 
     def watch() -> None:

@@ -15,9 +15,11 @@ from forebay.engine import outcomes, report, wire
 from forebay.engine.content import Content
 from forebay.engine.context import Context
 from forebay.engine.desk import runnable, unpacked
+from forebay.engine.lease import steady
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.wire import Message
 from forebay.errors import StoreUnreachable
+from forebay.model.exchange import Usage
 from forebay.model.outcome import Failed, Outcome
 from forebay.model.task import Task
 from forebay.rules.verdict import ErrorClass
@@ -32,6 +34,7 @@ class Line:
         self._reader = wire.Reader(connection)
         self._queue: deque[tuple[int, Task]] = deque()
         self._ticket: int | None = None
+        self.sure_until = 0.0
         self._running = ""
         self._stopped = False
 
@@ -66,6 +69,7 @@ class Line:
             self._stopped = True
             return False
         if "run" in message:
+            self.sure_until = message["sure_until"]
             self._queue.extend((message["series"], runnable(task)) for task in message["run"])
         elif message.get("stop") == self._running:
             self._stopped = True
@@ -96,11 +100,17 @@ class Line:
     def progress(self, share: float, note: str) -> None:
         self.send({"progress": [share, note]})
 
+    def used(self, usage: Usage) -> None:
+        self.send({"used": [usage.meter, usage.unit, usage.amount]})
+
 
 def serve(connection: socket.socket, tickets: int, app: Forebay, cpu_s: float | None) -> None:
     line = Line(connection, tickets)
     line.send({"ready": True})
     while (task := line.task()) is not None:
+        if steady() > line.sure_until:
+            line.send({"unsure": True})
+            continue
         if cpu_s is not None:
             guard.bound_cpu(cpu_s)
         line.send(_run(line, app, task))
@@ -119,7 +129,7 @@ def _run(line: Line, app: Forebay, task: Task) -> Message:
         outcome: Outcome = app.content.completed(value, task.tenant)
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome, also SystemExit
         outcome = outcomes.of_error(error)
-    message = report.pack(outcomes.with_usage(outcome, context.usage))
+    message = report.pack(outcome)
     # After it ran out of memory, who knows what it still holds.
     return message | {"spent": True} if isinstance(outcome, Failed) and outcome.error_class in _SPENT else message
 

@@ -41,6 +41,7 @@ def worker(
     processes: Annotated[int | None, Parameter(help="Processes for blocking handlers.")] = None,
     metrics_port: Annotated[int | None, Parameter(help="Port of /metrics; 0 takes a free one.")] = None,
     name: Annotated[str | None, Parameter(help="Its name in history and `forebay workers`.")] = None,
+    until_idle: Annotated[bool, Parameter(negative="", help="End when nothing is left to do for its kinds.")] = False,
     common: Common = _USUAL,
 ) -> None:
     """An application that was made with a ledger keeps it; else the settings say which."""
@@ -63,7 +64,19 @@ def worker(
         )
     from forebay.app.working import work
 
-    _run(app, metrics_port, partial(work, app, concurrency=concurrency, processes=processes, name=name, target=target))
+    _run(
+        app,
+        metrics_port,
+        partial(
+            work,
+            app,
+            concurrency=concurrency,
+            processes=processes,
+            name=name,
+            target=target,
+            until_idle=until_idle,
+        ),
+    )
 
 
 def _check(what: str, value: int | None, least: int, most: int) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from forebay.engine import outcomes
 from forebay.engine.desk import LedgerDesk
+from forebay.engine.lease import Lease
 from forebay.engine.registry import Kind
 from forebay.engine.submission import Submissions
 from forebay.model.outcome import Canceled, Outcome
@@ -45,6 +46,7 @@ class Attempt:
         submissions: Submissions,
         desk: LedgerDesk,
         deadline_in_s: float | None,
+        lease: Lease,
         ended: Ended,
     ) -> None:
         self.task = task
@@ -54,6 +56,7 @@ class Attempt:
         self.started_at: float | None = None
         self.loop = asyncio.get_running_loop()
         self.submissions = submissions
+        self.lease = lease
         self._deadline_in_s = deadline_in_s
         self._claimed_at = time.monotonic()
         self._ended = ended
@@ -99,7 +102,7 @@ class Attempt:
         if not self._reported:
             self._reported = True
             self._cancel_timer()
-            self._ended(self, outcome)
+            self._ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
 
     def report_stopped(self) -> None:
         """The handler is gone before it has said anything."""

@@ -9,6 +9,7 @@ from forebay import failpoint
 from forebay.engine import outcomes, report
 from forebay.engine.attempt import Attempt, Ended, Why
 from forebay.engine.desk import LedgerDesk
+from forebay.engine.lease import Lease
 from forebay.engine.registry import Kind
 from forebay.engine.split import chunks_of
 from forebay.engine.submission import Submissions
@@ -34,11 +35,18 @@ class BlockingAttempt(Attempt):
         submissions: Submissions,
         desk: LedgerDesk,
         deadline_in_s: float | None,
+        lease: Lease,
         ended: Ended,
     ) -> None:
         super().__init__(
-            task, kind, submissions=submissions, desk=desk, deadline_in_s=deadline_in_s, ended=ended
-        )  # fmt: skip
+            task,
+            kind,
+            submissions=submissions,
+            desk=desk,
+            deadline_in_s=deadline_in_s,
+            lease=lease,
+            ended=ended,
+        )
         self._pool = pool
         self._ladder: asyncio.Task[None] | None = None
         self._splitting: asyncio.Task[None] | None = None
@@ -64,7 +72,11 @@ class BlockingAttempt(Attempt):
 
     def answered(self, message: Message) -> None:
         failpoint.reach("response_read")
-        if self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
+        if "unsure" in message:
+            # The child would not start it, because our lease was over by then.
+            self.started_at = None
+            self.report(None)
+        elif self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
             self.report_stopped()
         elif "chunks" in message:
             self._splitting = self.loop.create_task(self._split(message["chunks"]))

@@ -19,6 +19,7 @@ from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.desk import packed, to_run
 from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
 from forebay.engine.wire import Message
+from forebay.model.exchange import Usage
 from forebay.observe import emit
 
 _CHECKPOINT_S = 0.25
@@ -130,7 +131,8 @@ class Child(asyncio.Protocol):
         os.write(self._tickets_in, bytes([self._series]) * len(attempts))
         if self._transport is not None:
             tasks = [to_run(attempt.task) for attempt in attempts]
-            self._transport.write(wire.pack({"run": tasks, "series": self._series}))
+            sure_until = attempts[0].lease.sure_until
+            self._transport.write(wire.pack({"run": tasks, "series": self._series, "sure_until": sure_until}))
         if idle:
             self.queue[0].begin()
 
@@ -205,6 +207,7 @@ class Child(asyncio.Protocol):
             # What it had answered before it died is read first; then the connection ends by itself.
             await asyncio.wait([self.gone], timeout=_TERM_S)
             self._transport.abort()
+            await asyncio.sleep(0)  # the transport closes its socket in the next turn
         self._end()
         return len(found - {self.pid})
 
@@ -225,9 +228,8 @@ class Child(asyncio.Protocol):
             asked = self._loop.create_task(self._serve(message["ask"]))
             self._asked.add(asked)
             asked.add_done_callback(self._asked.discard)
-        elif "progress" in message:
-            if self.queue:
-                self.queue[0].desk.progress(*message["progress"])
+        elif "progress" in message or "used" in message:
+            self._hear(message)
         elif "ready" in message:
             if not self.ready.done():
                 self.ready.set_result(None)
@@ -240,6 +242,14 @@ class Child(asyncio.Protocol):
                 self.queue[0].begin()
             ended.answered(message)
             self._freed(self)
+
+    def _hear(self, message: Message) -> None:
+        if self.queue:
+            desk = self.queue[0].desk
+            if "progress" in message:
+                desk.progress(*message["progress"])
+            else:
+                desk.used(Usage(*message["used"]))
 
     async def _serve(self, ask: list[str]) -> None:
         """A handler's question to the ledger; what goes wrong goes back to the handler."""

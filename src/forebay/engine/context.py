@@ -27,7 +27,6 @@ class Context:
         self._stopping = stopping
         self._stopped = False
         self._ends_at = time.monotonic() + task.timeout_s
-        self.usage: list[Usage] = []
 
     @property
     def task_id(self) -> str:
@@ -99,8 +98,8 @@ class Context:
         self._desk.progress(min(1.0, max(0.0, share)), str(note)[:200])
 
     def used(self, meter: str, unit: str, amount: float = 1) -> None:
-        """Book what was consumed of a metered service; it counts however the attempt ends."""
-        self.usage.append(Usage(meter, unit, amount))
+        """Book what was consumed of a metered service; it counts even if the attempt fails or is stopped later."""
+        self._desk.used(Usage(meter, unit, amount))
 
     def chunks(self) -> Chunks:
         """In a merge: the job's chunks in order, with their results."""

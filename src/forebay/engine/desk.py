@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from forebay.engine.content import Content
 from forebay.engine.signals import Stopped
 from forebay.errors import NotFound, ResultCorrupt
-from forebay.model.exchange import Action
+from forebay.model.exchange import Action, Usage
 from forebay.model.payload import Json
 from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
@@ -42,6 +42,8 @@ class Desk(Protocol):
 
     def progress(self, share: float, note: str) -> None: ...
 
+    def used(self, usage: Usage) -> None: ...
+
 
 class LedgerDesk:
     """Answers from the ledger."""
@@ -50,6 +52,7 @@ class LedgerDesk:
         self._ledger = ledger
         self._task = task
         self._worker = worker
+        self.usage: list[Usage] = []
 
     def chunks(self, after: str | None) -> tuple[list[Task], str | None]:
         if self._task.job_id is None:
@@ -63,6 +66,9 @@ class LedgerDesk:
 
     def progress(self, share: float, note: str) -> None:
         emit("task_progress", task_id=self._task.id, kind=self._task.kind, share=round(share, 4), note=note)
+
+    def used(self, usage: Usage) -> None:
+        self.usage.append(usage)
 
 
 class Chunks:

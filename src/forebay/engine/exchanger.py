@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from forebay import failpoint
+from forebay.engine.lease import Lease, steady
 from forebay.errors import StoreClosed, StoreError
 from forebay.model.exchange import Release, Reply, Settle, Want
 from forebay.observe import emit
@@ -22,13 +23,13 @@ _HURRY_S = 1.0
 class Exchanger:
     """What is handed in waits here until the ledger has answered for it; an outage costs time, not results."""
 
-    def __init__(self, ledger: Ledger, session_id: str) -> None:
+    def __init__(self, ledger: Ledger, session_id: str, lease: Lease) -> None:
         self._ledger = ledger
         self._session_id = session_id
+        self._lease = lease
         self._n = 0
         self._settles: list[Settle] = []
         self._releases: list[Release] = []
-        self.asked_at = 0.0
         self._thread = ThreadPoolExecutor(1, "forebay-exchange")
 
     def settle(self, settle: Settle) -> None:
@@ -74,8 +75,11 @@ class Exchanger:
             failpoint.reach("result_durable")
         if wants:
             failpoint.reach("before_claim")
-        self.asked_at = time.monotonic()
+        asked_at = steady()
         reply = self._ledger.exchange(self._session_id, n, settles=settles, releases=releases, wants=wants)
+        if reply.alive and (settles or reply.claims):
+            # An exchange that carries nothing may be answered from a read, which renews nothing.
+            self._lease.renewed(asked_at)
         if settles:
             failpoint.reach("settled")
         if reply.claims:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from forebay.engine.lease import Lease, steady
 from forebay.errors import StoreError
 from forebay.model.exchange import Hold, Renewal
 from forebay.observe import emit
@@ -13,6 +14,7 @@ from forebay.stores.base import Ledger
 
 _BEATS_PER_LEASE = 3
 _LEAST_BETWEEN_S = 0.5
+_THAW_S = 0.2
 
 
 class Heart:
@@ -24,12 +26,14 @@ class Heart:
         session_id: str,
         *,
         lease_s: float,
+        lease: Lease,
         holds: Callable[[], Sequence[Hold]],
         renewed: Callable[[Renewal], None],
     ) -> None:
         self._ledger = ledger
         self._session_id = session_id
         self._lease_s = lease_s
+        self._lease = lease
         self._holds = holds
         self._renewed = renewed
         self._ticked = time.monotonic()
@@ -54,22 +58,35 @@ class Heart:
         self._thread.join(self._lease_s)
 
     def _live(self) -> None:
+        every_s = self._lease_s / _BEATS_PER_LEASE
+        least_s = min(_LEAST_BETWEEN_S, every_s / 2)
         while not self._end.is_set():
-            self._due.wait(self._lease_s / _BEATS_PER_LEASE)
+            self._due.wait(every_s - least_s)
             if self._end.is_set():
                 return
             self._due.clear()
             self._beat()
-            self._end.wait(min(_LEAST_BETWEEN_S, self._lease_s / _BEATS_PER_LEASE))
+            self._end.wait(least_s)
 
     def _beat(self) -> None:
-        silent_s = time.monotonic() - self._ticked
-        if silent_s > self._lease_s:
-            emit("loop_wedged", silent_s=round(silent_s, 1))
-            return
+        if self._silent_s() > self._lease_s:
+            # A process that was frozen as a whole needs a moment; a loop that is stuck does not use it.
+            self._end.wait(_THAW_S)
+            silent_s = self._silent_s()
+            if silent_s > self._lease_s:
+                emit("loop_wedged", silent_s=round(silent_s, 1))
+                return
+        asked_at = steady()
         try:
             renewal = self._ledger.renew(self._session_id, self._holds())
         except StoreError as error:
             emit("store_failed", verb="renew", error_code=error.code, pause_s=self._lease_s / _BEATS_PER_LEASE)
             return
+        if renewal.alive:
+            self._lease.renewed(asked_at)
+        else:
+            self._lease.lost()
         self._renewed(renewal)
+
+    def _silent_s(self) -> float:
+        return time.monotonic() - self._ticked

@@ -10,6 +10,7 @@ from forebay.engine.attempt import Attempt, Ended, Why
 from forebay.engine.context import Context
 from forebay.engine.desk import LedgerDesk
 from forebay.engine.gate import Gate
+from forebay.engine.lease import Lease
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.split import chunks_of
 from forebay.engine.submission import Submissions
@@ -31,11 +32,18 @@ class InlineAttempt(Attempt):
         submissions: Submissions,
         desk: LedgerDesk,
         deadline_in_s: float | None,
+        lease: Lease,
         ended: Ended,
     ) -> None:
         super().__init__(
-            task, kind, submissions=submissions, desk=desk, deadline_in_s=deadline_in_s, ended=ended
-        )  # fmt: skip
+            task,
+            kind,
+            submissions=submissions,
+            desk=desk,
+            deadline_in_s=deadline_in_s,
+            lease=lease,
+            ended=ended,
+        )
         self._gate = gate
         self._context = Context(task, desk, submissions.content)
         self._runner: asyncio.Task[None] | None = None
@@ -71,16 +79,16 @@ class InlineAttempt(Attempt):
                 outcome = self.stopped()
         if self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
             outcome = self.stopped()
-        elif outcome is not None:
-            outcome = outcomes.with_usage(outcome, self._context.usage)
         self.report(outcome)
 
-    async def _handled(self) -> Outcome:
+    async def _handled(self) -> Outcome | None:
         content = self.submissions.content
         if self.task.payload_blob is None:
             payload = self.task.payload
         else:
             payload = await asyncio.to_thread(content.payload, self.task)
+        if not self.lease.sure:
+            return None  # frozen meanwhile: it may be another's by now
         if not self.begin():
             return outcomes.past_deadline()
         positional, named = call_arguments(payload)

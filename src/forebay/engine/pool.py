@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.children import Bounds, Child, ChildEnded
@@ -23,7 +24,7 @@ class Pool:
     slow, the others are taken back and go to whoever is free.
     """
 
-    def __init__(self, target: str, size: int, bounds: Bounds) -> None:
+    def __init__(self, target: str, size: int, bounds: Bounds, *, refused: Callable[[str], None]) -> None:
         self._target = target
         self._bounds = bounds
         self._size = size
@@ -33,6 +34,8 @@ class Pool:
         self._burying: set[asyncio.Task[int]] = set()
         self._starting = 0
         self._sweep: asyncio.TimerHandle | None = None
+        self._refused = refused
+        self._ever_ready = False
         self._closed = False
         self._planned = False
 
@@ -55,6 +58,7 @@ class Pool:
             while not self._closed:
                 child = await self._try_once()
                 if child is not None:
+                    self._ever_ready = True
                     self._children.add(child)
                     break
                 await asyncio.sleep(pause_s)
@@ -74,6 +78,9 @@ class Pool:
         except (ChildEnded, OSError) as ended:
             emit("child_ended", pid=child.pid, how=str(ended))
             await child.kill()
+            # Later it may be a deployment under way; if it was never otherwise, nobody would ever notice.
+            if isinstance(ended, ChildEnded) and ended.said is not None and not self._ever_ready:
+                self._refused(ended.said)
             return None
         except asyncio.CancelledError:
             await child.kill()

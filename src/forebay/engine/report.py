@@ -6,15 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 from forebay.engine.wire import Message
-from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.payload import JsonText
 
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Completed, Failed, Rescheduled, Canceled)}
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Failed, Rescheduled, Canceled)}
 
 
 def pack(outcome: Outcome) -> Message:
-    if isinstance(outcome, Completed) and not outcome.usage:
+    if isinstance(outcome, Completed):
         return {"completed": [outcome.result_json, outcome.result_blob]}
     fields = {name: value for name, value in asdict(outcome).items() if value not in (None, ())}
     return {"outcome": type(outcome).__name__, "fields": fields}
@@ -24,8 +23,5 @@ def unpack(message: Message) -> Outcome:
     if "completed" in message:
         text, blob = message["completed"]
         return Completed(result_json=None if text is None else JsonText(text), result_blob=blob)
-    fields = message["fields"]
-    if "usage" in fields:
-        fields["usage"] = tuple(Usage(**used) for used in fields["usage"])
-    outcome: Outcome = _KINDS[message["outcome"]](**fields)
+    outcome: Outcome = _KINDS[message["outcome"]](**message["fields"])
     return outcome

@@ -19,6 +19,7 @@ from forebay.engine.exchanger import Exchanger
 from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
 from forebay.engine.inline import InlineAttempt
+from forebay.engine.lease import Lease
 from forebay.engine.pool import Pool
 from forebay.engine.registry import Registry
 from forebay.engine.room import Limits, Room
@@ -44,6 +45,7 @@ class _Common(TypedDict):
     submissions: Submissions
     desk: LedgerDesk
     deadline_in_s: float | None
+    lease: Lease
     ended: Ended
 
 
@@ -76,7 +78,9 @@ class Worker:
         self._name = name
         self._limits = limits
         self._retention_s = dict(retention_s or {})
-        self._pool = Pool(target, limits.processes, bounds or Bounds()) if blocking and target else None
+        self._pool: Pool | None = None
+        if blocking and target is not None:
+            self._pool = Pool(target, limits.processes, bounds or Bounds(), refused=self._refused)
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
         self._room = Room(registry, limits)
@@ -84,13 +88,15 @@ class Worker:
         self._event = asyncio.Event()
         self._drains = 0
         self._session = self._new_session()
-        self._exchanger = Exchanger(ledger, self._session.id)
+        self._lease = Lease(limits.lease_s)
+        self._exchanger = Exchanger(ledger, self._session.id, self._lease)
         self._heart: Heart | None = None
         self._alive = True
         self._ready: set[str] = set()
         self._hint = False
         self._lingers_until = 0.0
         self._clock = (0.0, 0.0)
+        self._broken: BadInput | None = None
         self.settled_count = 0
         self.handed_back_count = 0
 
@@ -101,6 +107,13 @@ class Worker:
     @property
     def session_id(self) -> str:
         return self._session.id
+
+    def _refused(self, said: str) -> None:
+        self._broken = BadInput(
+            f"A handler child cannot load the application: {said}.",
+            remedy="It imports the module anew, in this folder, with this environment: see that it can.",
+        )
+        self.drain("refused")
 
     def drain(self, reason: str = "asked") -> None:
         """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
@@ -137,6 +150,8 @@ class Worker:
             if self._pool is not None:
                 await self._pool.close()
         emit("worker_stopped", worker=self._name, settled=self.settled_count, handed_back=self.handed_back_count)
+        if self._broken is not None:
+            raise self._broken
 
     async def _serve_session(self, renewed: Callable[[Renewal], None]) -> None:
         """From the opening of a session to its end, which is the worker's own unless the ledger gave it up."""
@@ -158,6 +173,7 @@ class Worker:
             self._ledger,
             self._session.id,
             lease_s=self._limits.lease_s,
+            lease=self._lease,
             holds=self._holds,
             renewed=renewed,
         )
@@ -175,19 +191,14 @@ class Worker:
             self._exchanger.close()
             if not self._drains:
                 self._session = self._new_session()
-                self._exchanger = Exchanger(self._ledger, self._session.id)
+                self._exchanger = Exchanger(self._ledger, self._session.id, self._lease)
                 self._alive = True
 
     async def _step(self) -> None:
         """One exchange, and then a wait until there is a reason for the next."""
         reply = await self._exchange()
-        # Frozen since it asked: the lease may be over, and no call may begin under it.
-        late = time.monotonic() - self._exchanger.asked_at > self._limits.lease_s
         for task in reply.claims:
-            if late:
-                self._hand_back(task, started=False)
-            else:
-                self._start(task, reply.now)
+            self._start(task, reply.now)
         self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
         if self._room.has_some_for(self._ready) or not self._alive:
             return
@@ -237,6 +248,7 @@ class Worker:
             submissions=self._submissions,
             desk=LedgerDesk(self._ledger, task, self._name),
             deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
+            lease=self._lease,
             ended=self._ended,
         )
         if kind.blocking and self._pool is not None:
@@ -334,6 +346,7 @@ class Worker:
     async def _start_over(self) -> None:
         """The ledger gave our tasks to others: what still runs here is to stop, and what ended is fenced."""
         emit("session_lost", session_id=self._session.id)
+        self._lease.lost()
         for attempt in list(self._attempts.values()):
             attempt.stop(Why.LEASE_LOST)
         while self._attempts:

@@ -1,0 +1,1 @@
+"""Benchmarks beside other libraries, run in an environment that has them."""

@@ -1,0 +1,51 @@
+"""Judges the processes: what they left behind, how they ended, and whether they brought all to its end in time."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from chaos.engine.evidence import Evidence
+
+_LEAVES_WITHIN_S = 6.0
+_STARTING_CPU_S = 0.15
+
+
+def processes(evidence: Evidence) -> Iterator[str]:
+    frozen = {record["life"] for record in evidence.struck("stopped")}
+    begun = {record["worker"] for record in evidence.told("worker_started")}
+    yield from _left_behind(evidence)
+    for record in evidence.struck("ended"):
+        life, code = record["life"], record["code"]
+        if code == -signal.SIGTERM and life not in begun:
+            continue  # told to end before it had begun
+        if code not in {0, -signal.SIGKILL} or (code == 0 and not record["told"]):
+            yield f"{life}: ended with {code}{'' if record['told'] else ', unasked'}"
+        elif code == 0 and record["took_s"] > _LEAVES_WITHIN_S and life not in frozen:
+            yield f"{life}: took {record['took_s']:.1f} s to leave after SIGTERM"
+    for record in evidence.struck("hung"):
+        yield f"{', '.join(record['lives'])}: did not end after SIGTERM"
+    for life, text in evidence.complaints.items():
+        if text:
+            yield f"{life}: complained: {text[-700:]}"
+
+
+def _left_behind(evidence: Evidence) -> Iterator[str]:
+    """Gone within a second; a child that a busy machine has not let begin yet, a little later."""
+    for record in evidence.struck("looked"):
+        left = [pid for pid, cpu_s in zip(record["left"], record["cpu_s"], strict=True) if cpu_s > _STARTING_CPU_S]
+        if left:
+            yield f"{record['life']}: {len(left)} of its processes outlived it by a second: {left}"
+    for record in evidence.struck("looked again"):
+        if record["left"]:
+            yield f"{record['life']}: {len(record['left'])} of its processes outlived it for good: {record['left']}"
+
+
+def liveness(evidence: Evidence) -> Iterator[str]:
+    """T5: undisturbed, the workers end all there is, in bounded time."""
+    drained = evidence.struck("drained")
+    if not drained:
+        yield "T5 the run ended before its work could be brought to an end"
+    for record in drained:
+        if record["left"]:
+            yield f"T5 after {record['took_s']:.0f} s without a fault {record['left']} tasks and jobs were open"

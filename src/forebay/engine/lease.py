@@ -1,0 +1,30 @@
+"""Knows until when a worker may be sure of its session: no handler begins after that."""
+
+from __future__ import annotations
+
+import time
+
+# Both count the time that the machine slept where the platform can, and are the same for all its processes.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def steady() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+class Lease:
+    """Moved on by every answer that renewed the session, from the moment of the question on."""
+
+    def __init__(self, lease_s: float) -> None:
+        self._lease_s = lease_s
+        self.sure_until = 0.0
+
+    @property
+    def sure(self) -> bool:
+        return steady() < self.sure_until
+
+    def renewed(self, asked_at: float) -> None:
+        self.sure_until = max(self.sure_until, asked_at + self._lease_s)
+
+    def lost(self) -> None:
+        self.sure_until = 0.0
