@@ -20,6 +20,10 @@ class Gate:
     def full(self) -> bool:
         return self._running >= self._size
 
+    @property
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
     def add(self, attempt: Starts) -> None:
         self._waiting.append(attempt)
         self._let_in()

@@ -32,14 +32,14 @@ class _Side:
     def __init__(self, kinds: Iterable[str], capacity: int, most_ahead: int) -> None:
         self._run_s = dict.fromkeys(kinds, _UNKNOWN_S)
         self._capacity = capacity
-        self._most_ahead = most_ahead
-        self._in_hand = 0
+        self._most_ahead = max(0, most_ahead)
+        self.in_hand = 0
 
     def took(self) -> None:
-        self._in_hand += 1
+        self.in_hand += 1
 
     def freed(self, kind: str, run_s: float) -> None:
-        self._in_hand -= 1
+        self.in_hand -= 1
         # Down by degrees, up at once: one quick task is no proof that the next will be.
         known_s = self._run_s[kind]
         self._run_s[kind] = max(run_s, known_s + _WEIGHT * (run_s - known_s))
@@ -57,7 +57,7 @@ class _Side:
         if slowest_s is None:
             return 0
         soon = int(self._capacity * _AHEAD_S / max(slowest_s, 1e-6))
-        return self._capacity + min(soon, self._most_ahead) - self._in_hand
+        return self._capacity + min(soon, self._most_ahead) - self.in_hand
 
     def shares(self, free: int, ready: set[str], turn: int) -> dict[str, int]:
         shares = dict.fromkeys(self._run_s, 0)
@@ -75,10 +75,11 @@ class Room:
     def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
         self._limits = limits
         known = list(kinds)
-        ahead = 2 * limits.claims_per_exchange  # one batch that runs while the next is fetched
+        batch = limits.claims_per_exchange
         self._sides = [
-            _Side((kind.name for kind in known if not kind.blocking), limits.concurrency, ahead),
-            _Side((kind.name for kind in known if kind.blocking), limits.processes, ahead),
+            _Side((kind.name for kind in known if not kind.blocking), limits.concurrency, batch - limits.concurrency),
+            # One batch that runs while the next is fetched.
+            _Side((kind.name for kind in known if kind.blocking), limits.processes, 2 * batch),
         ]
         self._turn = 0
 
@@ -91,6 +92,11 @@ class Room:
     def runs(self, kind: Kind, run_s: float) -> None:
         """One of this kind has been running for so long, and goes on."""
         self._sides[kind.blocking].runs(kind.name, run_s)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether blocking tasks are in hand."""
+        return self._sides[True].in_hand > 0
 
     def has_some(self, ready: set[str]) -> bool:
         """Whether more may be asked for, whatever is there."""

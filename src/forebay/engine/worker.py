@@ -208,12 +208,18 @@ class Worker:
             await self._woken(ends_at - time.monotonic())
 
     def _is_time(self, ends_at: float) -> bool:
-        """Whether the next exchange is worth its cost: more is done than still runs, or has waited long enough."""
+        """Whether the next exchange is worth its cost: enough is done, or has waited long enough."""
         now = time.monotonic()
         if not self._exchanger.waiting_count:
             self._lingers_until = now + _LINGER_S
             return now >= ends_at or (self._hint and self._room.has_some(self._ready))
-        return self._exchanger.waiting_count >= len(self._attempts) or now >= self._lingers_until
+        return self._has_batch() or now >= self._lingers_until
+
+    def _has_batch(self) -> bool:
+        """Children run the one half while we fetch the other; handlers in our loop would only share our time."""
+        if self._room.blocks:
+            return self._exchanger.waiting_count >= len(self._attempts)
+        return not self._gate.waits
 
     async def _woken(self, within_s: float) -> None:
         if self._exchanger.waiting_count:
@@ -268,7 +274,9 @@ class Worker:
             emit("task_fenced", task_id=task.id, kind=task.kind, token=task.claim_count)
         else:
             self._hand_back(task, started=attempt.started_at is not None)
-        self._event.set()
+        # The first one starts the clock of those that linger; between it and a whole batch nobody need wake up.
+        if self._exchanger.waiting_count <= 1 or self._has_batch() or self._drains or not self._alive:
+            self._event.set()
 
     def _hand_back(self, task: Task, *, started: bool) -> None:
         self._exchanger.release(Release(task.id, task.claim_count, task.job_id, started=started))
