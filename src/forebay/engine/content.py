@@ -32,6 +32,9 @@ class Content:
         except TooLarge:
             return None
 
+    def fits(self, text: str) -> bool:
+        return len(text) <= self.max_bytes and (text.isascii() or len(text.encode()) <= self.max_bytes)
+
     def write(self, value: object, tenant: str, *, what: str) -> tuple[str | None, str | None]:
         """For what is not small: the JSON text, if any, and the blob. Of bytes the row keeps the size."""
         if isinstance(value, (bytes, bytearray, memoryview)):

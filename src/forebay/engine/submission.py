@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from forebay.engine.content import Content
 from forebay.engine.registry import Kind, Registry
 from forebay.engine.signals import instant
-from forebay.errors import BadInput
+from forebay.errors import BadInput, TooLarge
 from forebay.ids import shown
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role
 
@@ -47,24 +47,24 @@ class Submissions:
         chunk_index: int | None = None,
     ) -> NewTask:
         fields: dict[str, Any] = {**_defaults(self._registry.find(kind)), **_checked(options)}
-        value, blob = self._payload(payload, fields.get("tenant", DEFAULT_TENANT))
-        return NewTask(
-            kind=kind,
-            payload=value,
-            payload_blob=blob,
-            environment=self.environment,
-            idempotency_key=idempotency_key,
-            role=role,
-            chunk_index=chunk_index,
-            **fields,
-        )
-
-    def _payload(self, payload: object, tenant: str) -> tuple[object, str | None]:
-        if self.content.small(payload) is not None:
-            return payload, None
+        fields |= {
+            "kind": kind,
+            "environment": self.environment,
+            "idempotency_key": idempotency_key,
+            "role": role,
+            "chunk_index": chunk_index,
+        }
         if isinstance(payload, (bytes, bytearray, memoryview)):
             raise BadInput("A payload is JSON, not bytes.", remedy="Put the bytes into a file or blob and name it.")
-        return None, self.content.write(payload, tenant, what="payload")[1]
+        try:
+            task = NewTask(payload=payload, **fields)
+        except TooLarge:
+            pass
+        else:
+            if self.content.fits(task.payload_json):
+                return task
+        tenant = fields.get("tenant", DEFAULT_TENANT)
+        return NewTask(payload_blob=self.content.write(payload, tenant, what="payload")[1], **fields)
 
 
 def _defaults(kind: Kind | None) -> dict[str, Any]:

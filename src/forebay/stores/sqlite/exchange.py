@@ -46,7 +46,6 @@ def run(
     release(tx, releases, worker)
     if session is None or session.ended_at is not None:
         return Reply(settled=settled, alive=False, now=tx.now)
-    tx.query("renew_exchange", id=session.id, now=tx.now, n=n)
     pauses = tx.pauses() if wants else {}
     for kind in {want.kind for want in wants}:
         promote(tx, kind, promoted(sum(want.count for want in wants if want.kind == kind)))
@@ -55,7 +54,14 @@ def run(
         claims = [task for row in held if (task := rows.task(row, row[-1])).exchange_n == n]
     else:
         claims = claim(tx, wants, session.id, n, pauses)
+    if claims or settles or releases or n <= session.exchange_n or half_through(session, tx.now):
+        tx.query("renew_exchange", id=session.id, now=tx.now, n=n)
     return Reply(settled=settled, claims=tuple(claims), now=tx.now, **waiting(tx, wants, pauses)._asdict())
+
+
+def half_through(session: Session, now: float) -> bool:
+    """Whether even an exchange that found nothing has to renew the lease, which is a write."""
+    return session.expires_at - now <= session.lease_s / 2
 
 
 def waiting(tx: Transaction, wants: Sequence[Want], pauses: Pauses) -> Left:

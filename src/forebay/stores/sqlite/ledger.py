@@ -61,6 +61,7 @@ class SqliteLedger:
         self._files: Files | None = None
         self._replaced: list[Files] = []
         self._wake = Wakeups(self._path)
+        self._stirred = False  # work may be there: no look before the leap
         forks.watch(self)
 
     def _opened(self) -> Files:
@@ -180,7 +181,8 @@ class SqliteLedger:
         wants: Sequence[Want] = (),
     ) -> Reply:
         settles, releases, wants = check_exchange(session_id, n, settles, releases, wants)
-        if not settles and not releases and (idle := self._look(self._idle, session_id, n, wants)):
+        stirred, self._stirred = self._stirred, False
+        if not (settles or releases or stirred) and (idle := self._look(self._idle, session_id, n, wants)):
             return idle
 
         def step(tx: Transaction) -> Reply:
@@ -215,8 +217,12 @@ class SqliteLedger:
         return self._look(reads.mine, session_id)
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        def stirs() -> None:
+            self._stirred = True
+            wake()
+
         self._opened()
-        return self._wake.listen(wake)
+        return self._wake.listen(stirs)
 
     def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
         return self._act("cancel", ids, action, actions.cancel)
@@ -346,6 +352,7 @@ class SqliteLedger:
         if in_child:
             self._wake.leave_to_parent()
             self._wake = Wakeups(self._path)
+        self._stirred = False  # work may be there: no look before the leap
         self._lock.release()
 
 

@@ -25,6 +25,7 @@ class Wakeups:
         self._listeners = Listeners()
         self._socket: socket.socket | None = None
         self._own: Path | None = None
+        self._sender: socket.socket | None = None
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         stop = self._listeners.add(wake)
@@ -56,13 +57,14 @@ class Wakeups:
     def send(self) -> None:
         """Wake every listener, here and elsewhere, each on a thread of its own; never blocks and never fails."""
         with contextlib.suppress(OSError):
-            listening = [file.name for file in self._folder.iterdir()]
-            if not listening:
-                return
-            with _short(self._folder) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                sender.settimeout(0)
-                for name in listening:
-                    self._send_one(sender, f"{folder}/{name}", self._folder / name)
+            names = os.listdir(self._folder)  # noqa: PTH208 - after every commit that brings work, and cheaper
+            if names:
+                if self._sender is None:
+                    self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                    self._sender.setblocking(False)  # noqa: FBT003 - its own signature
+                with _short(self._folder) as folder:
+                    for name in names:
+                        self._send_one(self._sender, f"{folder}/{name}", self._folder / name)
 
     def _send_one(self, sender: socket.socket, address: str, file: Path) -> None:
         try:
@@ -76,11 +78,15 @@ class Wakeups:
 
     def leave_to_parent(self) -> None:
         """In a forked child: let go of the parent's socket without ending it, which a shutdown would do."""
-        if self._socket is not None:
-            self._socket.close()
+        for each in (self._socket, self._sender):
+            if each is not None:
+                each.close()
 
     def close(self) -> None:
         with self._lock:
+            if self._sender is not None:
+                self._sender.close()
+                self._sender = None
             if self._socket is None or self._own is None:
                 return
             with contextlib.suppress(OSError):
