@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from forebay.app.forebay import Forebay
 from forebay.app.target import locate
@@ -24,17 +24,17 @@ _LEAVE_S = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def work(
-    app: Forebay,
-    *,
-    concurrency: int | None = None,
-    processes: int | None = None,
-    name: str | None = None,
-    target: str | None = None,
-    until_idle: bool = False,
-) -> None:
-    main = awork(app, concurrency=concurrency, processes=processes, name=name, target=target, until_idle=until_idle)
-    run(main)
+class Options(TypedDict, total=False):
+    """What may differ from the settings, and how the children find the application."""
+
+    concurrency: int | None
+    processes: int | None
+    name: str | None
+    target: str | None
+
+
+def work(app: Forebay, *, until_idle: bool = False, **options: Unpack[Options]) -> None:
+    run(awork(app, until_idle=until_idle, **options))
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -55,16 +55,8 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         loop.close()
 
 
-async def awork(
-    app: Forebay,
-    *,
-    concurrency: int | None = None,
-    processes: int | None = None,
-    name: str | None = None,
-    target: str | None = None,
-    until_idle: bool = False,
-) -> None:
-    worker = make_worker(app, concurrency=concurrency, processes=processes, name=name, target=target)
+async def awork(app: Forebay, *, until_idle: bool = False, **options: Unpack[Options]) -> None:
+    worker = make_worker(app, **options)
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a thread beside the main one
         for number in _SIGNALS:
@@ -80,20 +72,13 @@ async def awork(
                 loop.remove_signal_handler(number)
 
 
-def make_worker(
-    app: Forebay,
-    *,
-    concurrency: int | None = None,
-    processes: int | None = None,
-    name: str | None = None,
-    target: str | None = None,
-) -> Worker:
+def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     """In a running event loop."""
     _check_no_child()
     settings = app.settings
     limits = Limits(
-        concurrency=concurrency or settings.concurrency,
-        processes=processes or settings.processes,
+        concurrency=options.get("concurrency") or settings.concurrency,
+        processes=options.get("processes") or settings.processes,
         claims_per_exchange=settings.claims_per_exchange,
         lease_s=settings.lease_s,
         poll_s=settings.poll_s,
@@ -109,9 +94,9 @@ def make_worker(
         app.ledger,
         app.registry,
         app.submissions,
-        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        name=options.get("name") or f"{socket.gethostname()}-{os.getpid()}",
         limits=limits,
-        target=target or locate(app),
+        target=options.get("target") or locate(app),
         bounds=Bounds(
             memory_bytes=memory_mb and memory_mb * 1024 * 1024,
             cpu_s=settings.handler_cpu_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -35,31 +36,32 @@ class Ended(Protocol):
     def __call__(self, attempt: Attempt, outcome: Outcome | None, /) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a worker gives each attempt along."""
+
+    submissions: Submissions
+    desk: LedgerDesk
+    deadline_in_s: float | None
+    lease: Lease
+    ended: Ended
+
+
 class Attempt:
     """What the two ways to run a handler share: the clock, the first reason to stop, the one report."""
 
-    def __init__(
-        self,
-        task: Task,
-        kind: Kind,
-        *,
-        submissions: Submissions,
-        desk: LedgerDesk,
-        deadline_in_s: float | None,
-        lease: Lease,
-        ended: Ended,
-    ) -> None:
+    def __init__(self, task: Task, kind: Kind, terms: Terms) -> None:
         self.task = task
         self.kind = kind
-        self.desk = desk
+        self.desk = terms.desk
         self.why: Why | None = None
         self.started_at: float | None = None
         self.loop = asyncio.get_running_loop()
-        self.submissions = submissions
-        self.lease = lease
-        self._deadline_in_s = deadline_in_s
+        self.submissions = terms.submissions
+        self.lease = terms.lease
+        self._deadline_in_s = terms.deadline_in_s
         self._claimed_at = time.monotonic()
-        self._ended = ended
+        self._ended = terms.ended
         self._reported = False
         self._timer: asyncio.TimerHandle | None = None
 

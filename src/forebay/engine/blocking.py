@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 from forebay import failpoint
 from forebay.engine import outcomes, report
-from forebay.engine.attempt import Attempt, Ended, Why
-from forebay.engine.desk import LedgerDesk
-from forebay.engine.lease import Lease
+from forebay.engine.attempt import Attempt, Terms, Why
 from forebay.engine.registry import Kind
 from forebay.engine.split import chunks_of
-from forebay.engine.submission import Submissions
 from forebay.engine.wire import Message
 from forebay.model.outcome import Canceled, Failed, Outcome
 from forebay.model.task import Task
@@ -26,27 +23,8 @@ if TYPE_CHECKING:
 class BlockingAttempt(Attempt):
     """Waits in the pool, then at a child behind others, then runs there."""
 
-    def __init__(
-        self,
-        task: Task,
-        kind: Kind,
-        pool: Pool,
-        *,
-        submissions: Submissions,
-        desk: LedgerDesk,
-        deadline_in_s: float | None,
-        lease: Lease,
-        ended: Ended,
-    ) -> None:
-        super().__init__(
-            task,
-            kind,
-            submissions=submissions,
-            desk=desk,
-            deadline_in_s=deadline_in_s,
-            lease=lease,
-            ended=ended,
-        )
+    def __init__(self, task: Task, kind: Kind, terms: Terms, pool: Pool) -> None:
+        super().__init__(task, kind, terms)
         self._pool = pool
         self._ladder: asyncio.Task[None] | None = None
         self._splitting: asyncio.Task[None] | None = None

@@ -6,14 +6,11 @@ import asyncio
 
 from forebay import failpoint
 from forebay.engine import outcomes
-from forebay.engine.attempt import Attempt, Ended, Why
+from forebay.engine.attempt import Attempt, Terms, Why
 from forebay.engine.context import Context
-from forebay.engine.desk import LedgerDesk
 from forebay.engine.gate import Gate
-from forebay.engine.lease import Lease
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.split import chunks_of
-from forebay.engine.submission import Submissions
 from forebay.model.outcome import Completed, Outcome
 from forebay.model.task import Task
 
@@ -23,29 +20,10 @@ _ABANDON_S = 2.0
 class InlineAttempt(Attempt):
     """Stopping it cancels the handler; one that will not be cancelled is left behind after two seconds."""
 
-    def __init__(
-        self,
-        task: Task,
-        kind: Kind,
-        gate: Gate,
-        *,
-        submissions: Submissions,
-        desk: LedgerDesk,
-        deadline_in_s: float | None,
-        lease: Lease,
-        ended: Ended,
-    ) -> None:
-        super().__init__(
-            task,
-            kind,
-            submissions=submissions,
-            desk=desk,
-            deadline_in_s=deadline_in_s,
-            lease=lease,
-            ended=ended,
-        )
+    def __init__(self, task: Task, kind: Kind, terms: Terms, gate: Gate) -> None:
+        super().__init__(task, kind, terms)
         self._gate = gate
-        self._context = Context(task, desk, submissions.content)
+        self._context = Context(task, terms.desk, terms.submissions.content)
         self._runner: asyncio.Task[None] | None = None
         gate.add(self)
 

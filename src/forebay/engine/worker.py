@@ -7,11 +7,11 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TypedDict, TypeVar
+from typing import TypeVar
 
 from forebay import ids
 from forebay.engine import upkeep
-from forebay.engine.attempt import Attempt, Ended, Why
+from forebay.engine.attempt import Attempt, Terms, Why
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.children import Bounds
 from forebay.engine.desk import LedgerDesk
@@ -39,14 +39,6 @@ _NO_CHILD_S = 60.0
 _LINGER_S = 0.005
 _HURRY = 2  # drains: somebody waits for us to end
 T = TypeVar("T")
-
-
-class _Common(TypedDict):
-    submissions: Submissions
-    desk: LedgerDesk
-    deadline_in_s: float | None
-    lease: Lease
-    ended: Ended
 
 
 class Worker:
@@ -250,7 +242,7 @@ class Worker:
     def _start(self, task: Task, now: float) -> None:
         kind = self._registry[task.kind]
         self._room.took(kind)
-        common = _Common(
+        terms = Terms(
             submissions=self._submissions,
             desk=LedgerDesk(self._ledger, task, self._name),
             deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
@@ -258,9 +250,9 @@ class Worker:
             ended=self._ended,
         )
         if kind.blocking and self._pool is not None:
-            attempt: Attempt = BlockingAttempt(task, kind, self._pool, **common)
+            attempt: Attempt = BlockingAttempt(task, kind, terms, self._pool)
         else:
-            attempt = InlineAttempt(task, kind, self._gate, **common)
+            attempt = InlineAttempt(task, kind, terms, self._gate)
         self._attempts[(task.id, task.claim_count)] = attempt
 
     def _ended(self, attempt: Attempt, outcome: Outcome | None) -> None:

@@ -48,15 +48,16 @@ class Failed(_Ended):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescheduled(_Ended):
-    """Not now: after a delay, or from an instant on."""
+    """Not now: after a delay, or from an instant on; an error class only if an error was the reason."""
 
     delay_s: float | None = None
     until: float | None = None
-    error_class: str = "rate_limited"
+    error_class: str | None = None
     text: str | None = None
 
     def __post_init__(self) -> None:
-        check_name("error class", self.error_class)
+        if self.error_class is not None:
+            check_name("error class", self.error_class)
         if (self.delay_s is None) == (self.until is None):
             raise BadInput("A reschedule takes either delay_s or until.", remedy="Give exactly one of them.")
         if self.delay_s is not None:

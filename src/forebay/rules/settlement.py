@@ -128,7 +128,8 @@ def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle
 def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:
     if task.max_reschedules is not None and task.reschedule_count >= task.max_reschedules:
         text = f"Max reschedules ({task.max_reschedules}) exceeded"
-        return _settle(task, outcome, Move.FAIL, error_class=outcome.error_class, error_text=text)
+        error_class = outcome.error_class or ErrorClass.RATE_LIMITED
+        return _settle(task, outcome, Move.FAIL, error_class=error_class, error_text=text)
     start_at = max(outcome.until or 0.0, now + (outcome.delay_s or 0.0))
     if _past_deadline(task, start_at):
         text = f"It would start again after its deadline: {outcome.text or 'rescheduled'}"
@@ -141,7 +142,7 @@ def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:
         wait_reason=WaitReason.RESCHEDULE,
         delay_s=outcome.delay_s or 0.0,
         available_at=outcome.until,
-        error_class=None if outcome.text is None else outcome.error_class,
+        error_class=outcome.error_class,
         error_text=outcome.text,
     )
 

@@ -167,11 +167,13 @@ def test_an_instant_in_the_past_is_a_delay_of_zero() -> None:
     assert ended(task(), Rescheduled(until=NOW - 3600)).available_at == NOW
 
 
-def test_a_reschedule_without_words_leaves_no_error() -> None:
+def test_a_reschedule_has_an_error_class_only_if_an_error_was_the_reason() -> None:
     settle = decided(task(), Rescheduled(delay_s=1))
     assert (settle.error_class, settle.error_text) == (None, None)
-    spoken = decided(task(), Rescheduled(delay_s=1, text="HTTP 429"))
-    assert (spoken.error_class, spoken.error_text) == ("rate_limited", "HTTP 429")
+    spoken = decided(task(), Rescheduled(delay_s=1, text="the market is closed"))
+    assert (spoken.error_class, spoken.error_text) == (None, "the market is closed")
+    refused = decided(task(), failed("rate_limited", delay_s=1.0))
+    assert refused.error_class == "rate_limited"
 
 
 @pytest.mark.parametrize("outcome", [Rescheduled(delay_s=0), failed("rate_limited", delay_s=0.0)])

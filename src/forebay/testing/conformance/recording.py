@@ -26,7 +26,7 @@ class RecordPromises(LedgerCase):
         assert (failed.error_class, failed.error_text, failed.traceback) == ("timeout", "60 s", "at line 1")
         assert (failed.retry_count, failed.reschedule_count) == (1, 0)
         clock.advance(5)
-        worker.settle(worker.take(), Rescheduled(delay_s=0, text="busy"))
+        worker.settle(worker.take(), Rescheduled(delay_s=0, text="busy", error_class="rate_limited"))
         worker.complete(worker.take(), result_blob=blob(1))
         first_row, second, third = ledger.history(task_id)
         assert first_row == failed
