@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
 from forebay.observe.redact import mask_address
 
@@ -46,10 +45,10 @@ class Source:
     description: str
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Made by `load`."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     env: Name = Field("dev", description="Name of the environment; it prefixes keys in shared stores.")
     home: Path = Field(description="Folder for what Forebay keeps on this machine.")
@@ -91,18 +90,6 @@ class Settings(BaseSettings):
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _defaults: dict[str, object] = PrivateAttr(default_factory=dict)
     _strangers: list[str] = PrivateAttr(default_factory=list)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the base's signature
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - same
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - same
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - same
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # load merges the sources itself, because it must say afterwards which of them decided.
-        return (init_settings,)
 
     @field_validator("*", mode="before")
     @classmethod
