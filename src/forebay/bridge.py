@@ -41,6 +41,7 @@ class StoreThread(Generic[Resource]):
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._turn = threading.Lock()
+        self._runs_on: int | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -76,7 +77,8 @@ class StoreThread(Generic[Resource]):
                 self._queue.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
-            if self._turn.acquire(timeout=timeout_s):
+            # A step that closes its own store would wait for itself.
+            if self._runs_on != threading.get_ident() and self._turn.acquire(timeout=timeout_s):
                 self._turn.release()
 
     def _work(self) -> None:
@@ -101,9 +103,12 @@ class StoreThread(Generic[Resource]):
         taken = [call for call in group if call.future.set_running_or_notify_cancel()]
         if not taken:
             return
+        self._runs_on = threading.get_ident()
         try:
             self._run(taken)
         except BaseException as error:  # noqa: BLE001 - whatever it was, the callers must hear of it
             for call in taken:
                 if not call.future.done():
                     call.future.set_exception(error)
+        finally:
+            self._runs_on = None

@@ -17,6 +17,8 @@ from tests.cli.ground import Ground, program
 
 APP = """
 import time
+from pathlib import Path
+
 from forebay import Forebay, Reschedule
 
 app = Forebay()
@@ -27,6 +29,7 @@ async def add(ctx, a, b):
 
 @app.task("sleep")
 def sleep(ctx, seconds):
+    Path("began").touch()
     time.sleep(seconds)
     return "slept"
 """
@@ -71,8 +74,8 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
         assert here.ok("result", added.out.strip()).out == "3\n"
         with urllib.request.urlopen(address, timeout=5) as reply:
             assert b'forebay_tasks_settled_total{kind="add",outcome="completed"} 1.0' in reply.read()
-        slept = here.ok("submit", "-t", "sleep", "-i", '{"seconds": 0.5}').out.strip()
-        while here.ok("get", slept, "-o", "json").json["status"] == "pending":
+        slept = here.ok("submit", "-t", "sleep", "-i", '{"seconds": 2}').out.strip()
+        while not (folder / "began").exists():
             time.sleep(0.02)
         (worker,) = here.ok("workers", "-o", "json").json
         assert (worker["worker"], worker["kinds"], worker["running"]) == ("worker-7", ["add", "sleep"], [slept])
