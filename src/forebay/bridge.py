@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -38,17 +37,11 @@ class StoreThread(Generic[Resource]):
         self._run = run
         self._queue: SimpleQueue[Call[Resource] | None] = SimpleQueue()
         self._closed = False
-        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._runs_on: int | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
-
-    @property
-    def usable(self) -> bool:
-        """False after a fork: the thread stayed with the parent."""
-        return self._pid == os.getpid() and not self._closed
 
     def submit(self, step: Callable[[Resource], T]) -> Future[T]:
         call = Call(step)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -192,7 +191,7 @@ def test_close_waits_for_what_was_handed_in_before(store: Store) -> None:
     futures = [store.thread.submit(numbered(number)) for number in range(MAX_GROUP + 3)]
     closing = threading.Thread(target=store.thread.close)
     closing.start()
-    while store.thread.usable:
+    while not store.thread._closed:
         assert not futures[0].done()
     store.gate.set()
     closing.join(SOON_S)
@@ -212,10 +211,8 @@ def test_close_gives_up_on_a_store_that_hangs(store: Store) -> None:
 
 
 def test_a_closed_thread_takes_no_more_calls(store: Store) -> None:
-    assert store.thread.usable
     store.thread.close()
     store.thread.close()
-    assert not store.thread.usable
     for use in (store.thread.submit, store.thread.call):
         with pytest.raises(StoreClosed) as caught:
             use(numbered(1))
@@ -227,14 +224,6 @@ def test_a_step_may_close_its_own_thread(store: Store) -> None:
     store.thread.call(lambda given: given.thread.close())
     with pytest.raises(StoreClosed):
         store.thread.submit(numbered(1))
-
-
-def test_a_forked_child_knows_that_the_thread_stayed_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = os.getpid()
-    monkeypatch.setattr(os, "getpid", lambda: own + 1)
-    assert not store.thread.usable
-    monkeypatch.undo()
-    assert store.thread.usable
 
 
 def test_many_threads_each_get_their_own_answers(store: Store) -> None:
