@@ -80,6 +80,14 @@ async def stubborn(ctx: Context) -> None:
             note("refused to be cancelled")
 
 
+@app.task("wedges", timeout_s=60)
+async def wedges(ctx: Context) -> int:
+    note(f"began {ctx.task_id}")
+    if ctx.token == 1:
+        time.sleep(3.5)  # noqa: ASYNC251 - the fault that is tested
+    return ctx.token
+
+
 @app.task("sleeps_blocking", timeout_s=60)
 def sleeps_blocking(ctx: Context, seconds: float) -> str:
     note(f"began {ctx.task_id}")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -281,3 +282,26 @@ def test_a_worker_whose_children_cannot_load_the_application_says_so_and_ends(gr
 
     run(scenario)
     assert here.task(task.id).status is Status.PENDING
+
+
+def test_a_wedged_loop_lets_its_session_go_and_its_late_result_changes_nothing(ground: Make) -> None:
+    here = ground(lease_s=1)
+    task = here.app.submit("wedges")
+    rescued: list[str] = []
+
+    def others() -> None:
+        while not rescued:
+            rescued.extend(here.app.ledger.rescue())
+            time.sleep(0.05)
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(task.id)
+
+    looking = threading.Thread(target=others)
+    looking.start()
+    run(scenario)
+    looking.join(10)
+    assert rescued == [task.id]
+    assert here.outcomes(task.id) == ["lost", "completed"]
+    assert here.task(task.id).result == 2

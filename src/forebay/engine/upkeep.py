@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Mapping
 
 from forebay.errors import StoreError
@@ -13,6 +14,7 @@ from forebay.observe import emit
 from forebay.stores.base import Ledger
 
 _PRUNE_S = 60.0
+_PRUNED = 500
 
 
 async def rescue(ledger: Ledger, every_s: float) -> None:
@@ -29,15 +31,18 @@ async def rescue(ledger: Ledger, every_s: float) -> None:
 
 async def prune(ledger: Ledger, retention_s: Mapping[Status, float], who: str) -> None:
     while retention_s:
+        count, took_s = 0, 0.0
         try:
-            count = await asyncio.to_thread(ledger.prune, retention_s, Action(who=who, note="retention"))
+            began = time.monotonic()
+            action = Action(who=who, note="retention")
+            count = await asyncio.to_thread(ledger.prune, retention_s, action, most=_PRUNED)
+            took_s = time.monotonic() - began
         except StoreError as error:
             emit("store_failed", verb="prune", error_code=error.code, pause_s=_PRUNE_S)
-            count = 0
         if count:
             emit("pruned", count=count)
-        else:
-            await asyncio.sleep(_spread(_PRUNE_S))
+        # A third of the time at most: others want to write, too.
+        await asyncio.sleep(2 * took_s if count else _spread(_PRUNE_S))
 
 
 def _spread(seconds: float) -> float:

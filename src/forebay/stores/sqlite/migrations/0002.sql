@@ -3,3 +3,6 @@ CREATE TABLE pauses (lane TEXT PRIMARY KEY, at REAL NOT NULL, until REAL, note T
 
 CREATE INDEX tasks_later_lane ON tasks (lane, available_at, tag)
     WHERE status = 'pending' AND tag IS NULL;
+
+-- For every prune, which forgets those that are old enough.
+CREATE INDEX buried_at ON buried (at);
