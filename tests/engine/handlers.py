@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -101,6 +102,27 @@ def shells(ctx: Context) -> None:
     note(f"grandchild {grandchild.pid}")
     note(f"began {ctx.task_id}")
     ctypes.PyDLL(None).sleep(600)
+
+
+@app.task("forks", timeout_s=10, max_retries=0)
+def forks(ctx: Context, number: int) -> str:
+    if number == 2 and os.fork() == 0:
+        time.sleep(0.1)
+        return "from the fork"
+    time.sleep(0.05)
+    return f"result of {number}"
+
+
+@app.task("leaves_a_thread", timeout_s=10)
+def leaves_a_thread(ctx: Context) -> str:
+    def late() -> None:
+        time.sleep(0.5)
+        ctx.used("calls", "calls", 7)
+        ctx.progress(0.9, "too late")
+        note("spoke too late")
+
+    threading.Thread(target=late, daemon=True).start()
+    return "gone ahead"
 
 
 @app.task("checks", timeout_s=60)

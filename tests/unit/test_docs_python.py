@@ -70,7 +70,7 @@ def test_there_are_no_other_options() -> None:
 
 
 def test_every_member_of_a_context_is_there() -> None:
-    assert named(section("Context")) == members(Context, "usage")
+    assert named(section("Context")) == members(Context)
 
 
 def test_every_member_of_what_wait_returns_is_there() -> None:

@@ -29,6 +29,7 @@ class Line:
     """The socket: tasks and answers in, questions and outcomes out. A task starts only with a ticket."""
 
     def __init__(self, connection: socket.socket, tickets: int) -> None:
+        self._pid = os.getpid()
         self._connection = connection
         self._tickets = tickets
         self._reader = wire.Reader(connection)
@@ -39,10 +40,17 @@ class Line:
         self._stopped = False
 
     def send(self, message: Message) -> None:
+        self._leave_if_forked()
         self._connection.sendall(wire.pack(message))
+
+    def _leave_if_forked(self) -> None:
+        """A handler's fork that comes back here must neither answer for its parent nor take its tasks."""
+        if os.getpid() != self._pid:
+            os._exit(1)
 
     def task(self) -> Task | None:
         """The next task; None when the worker is gone."""
+        self._leave_if_forked()
         self._stopped = False
         while True:
             while not self._queue:
@@ -75,13 +83,15 @@ class Line:
             self._stopped = True
         return True
 
-    def stopping(self) -> bool:
+    def stopping(self, task: Task) -> bool:
+        if os.getpid() != self._pid or task.id != self._running:
+            return False  # a fork, or a thread that outlived its task: nobody asked them
         while not self._stopped and (self._reader.waiting or select.select([self._connection], [], [], 0)[0]):
             self._take(self._reader.next())
         return self._stopped
 
-    def ask(self, *question: object) -> Any:  # noqa: ANN401 - JSON
-        self.send({"ask": question})
+    def answer(self) -> Any:  # noqa: ANN401 - JSON
+        """What the worker says to the question that was just sent."""
         while (message := self._reader.next()) is not None:
             if "error" in message:
                 raise StoreUnreachable(message["error"])
@@ -90,38 +100,52 @@ class Line:
             self._take(message)
         raise SystemExit(1)
 
+
+class LineDesk:
+    """Speaks for one attempt, by its name: what comes after it has ended is nobody's."""
+
+    def __init__(self, line: Line, task: Task) -> None:
+        self._line = line
+        self._of = [task.id, task.claim_count]
+
+    def say(self, message: Message) -> None:
+        self._line.send(message | {"of": self._of})
+
     def chunks(self, after: str | None) -> tuple[list[Task], str | None]:
-        tasks, following = self.ask("chunks", after)
+        self.say({"ask": ["chunks", after]})
+        tasks, following = self._line.answer()
         return [unpacked(task) for task in tasks], following
 
     def lost(self, task_id: str, blob: str) -> None:
-        self.ask("lost", task_id, blob)
+        self.say({"ask": ["lost", task_id, blob]})
+        self._line.answer()
 
     def progress(self, share: float, note: str) -> None:
-        self.send({"progress": [share, note]})
+        self.say({"progress": [share, note]})
 
     def used(self, usage: Usage) -> None:
-        self.send({"used": [usage.meter, usage.unit, usage.amount]})
+        self.say({"used": [usage.meter, usage.unit, usage.amount]})
 
 
 def serve(connection: socket.socket, tickets: int, app: Forebay, cpu_s: float | None) -> None:
     line = Line(connection, tickets)
     line.send({"ready": True})
     while (task := line.task()) is not None:
+        desk = LineDesk(line, task)
         if steady() > line.sure_until:
-            line.send({"unsure": True})
+            desk.say({"unsure": True})
             continue
         if cpu_s is not None:
             guard.bound_cpu(cpu_s)
-        line.send(_run(line, app, task))
+        desk.say(_run(line, desk, app, task))
 
 
-def _run(line: Line, app: Forebay, task: Task) -> Message:
+def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
     kind = app.registry.find(task.kind)
     if kind is None:
         text = f"Kind {task.kind!r} has no handler in this child: its code differs from the worker's."
         return report.pack(Failed(error_class=ErrorClass.SERVICE_UNAVAILABLE, text=text))
-    context = Context(task, line, app.content, line.stopping)
+    context = Context(task, desk, app.content, lambda: line.stopping(task))
     try:
         value = _called(kind, context, app.content, task)
         if kind.chunk_kind is not None:

@@ -74,6 +74,12 @@ class Attempt:
         """How long it was in hand before its handler began, or has been until now."""
         return (self.started_at or time.monotonic()) - self._claimed_at
 
+    @property
+    def overdue(self) -> bool:
+        """Whether its deadline is over before it has begun."""
+        waited_s = time.monotonic() - self._claimed_at
+        return self._deadline_in_s is not None and self._deadline_in_s <= waited_s
+
     def begin(self) -> bool:
         """Start the clock; False when the deadline is over before anything has begun, and the clock ends it at once."""
         now = time.monotonic()

@@ -29,6 +29,7 @@ class BlockingAttempt(Attempt):
         self._ladder: asyncio.Task[None] | None = None
         self._splitting: asyncio.Task[None] | None = None
         self.child: Child | None = None
+        self.ticket = [task.id, task.claim_count]
         self.ends_at = 0.0
         self.ends_why = Why.TIMEOUT
         pool.add(self)

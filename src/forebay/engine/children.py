@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from forebay.engine import strays, wire
 from forebay.engine.blocking import BlockingAttempt
-from forebay.engine.desk import packed, to_run
+from forebay.engine.desk import Desk, packed, to_run
 from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
 from forebay.engine.wire import Message
 from forebay.model.exchange import Usage
@@ -167,7 +167,11 @@ class Child(asyncio.Protocol):
         except BlockingIOError:
             return []
         self._series = (self._series + 1) % 256
-        return [self.queue.pop() for _ in range(count)][::-1]
+        back = [self.queue.pop() for _ in range(count)][::-1]
+        for attempt in back:
+            attempt.started_at = None
+        # Who stops one of them reports it, too.
+        return [attempt for attempt in back if attempt.why is None]
 
     async def stop(self, attempt: BlockingAttempt, why: str) -> bool:
         """Checkpoint, SIGTERM, SIGKILL of all it started; True if the handler answered in time, and the child lives."""
@@ -224,37 +228,35 @@ class Child(asyncio.Protocol):
             self._take(message)
 
     def _take(self, message: Message) -> None:
-        if "ask" in message:
-            asked = self._loop.create_task(self._serve(message["ask"]))
-            self._asked.add(asked)
-            asked.add_done_callback(self._asked.discard)
-        elif "progress" in message or "used" in message:
-            self._hear(message)
-        elif "ready" in message:
+        if "ready" in message:
             if not self.ready.done():
                 self.ready.set_result(None)
         elif "refused" in message:
             self._said = message["refused"]
-        elif self.queue:
+        elif self.queue and message.get("of") == self.queue[0].ticket:
+            self._hear(message, self.queue[0])
+        # Else a thread that a handler left behind speaks of a task that has ended.
+
+    def _hear(self, message: Message, head: BlockingAttempt) -> None:
+        if "ask" in message:
+            asked = self._loop.create_task(self._serve(message["ask"], head.desk))
+            self._asked.add(asked)
+            asked.add_done_callback(self._asked.discard)
+        elif "progress" in message:
+            head.desk.progress(*message["progress"])
+        elif "used" in message:
+            head.desk.used(Usage(*message["used"]))
+        else:
             self.spent = self.spent or bool(message.get("spent"))
-            ended = self.queue.popleft()
+            self.queue.popleft()
             if self.queue and not self.spent:
                 self.queue[0].begin()
-            ended.answered(message)
+            head.answered(message)
             self._freed(self)
 
-    def _hear(self, message: Message) -> None:
-        if self.queue:
-            desk = self.queue[0].desk
-            if "progress" in message:
-                desk.progress(*message["progress"])
-            else:
-                desk.used(Usage(*message["used"]))
-
-    async def _serve(self, ask: list[str]) -> None:
+    async def _serve(self, ask: list[str], desk: Desk) -> None:
         """A handler's question to the ledger; what goes wrong goes back to the handler."""
         verb, *arguments = ask
-        desk = self.queue[0].desk
         try:
             if verb == "chunks":
                 tasks, following = await asyncio.to_thread(desk.chunks, arguments[0])

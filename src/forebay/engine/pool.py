@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from forebay.engine import outcomes
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.children import Bounds, Child, ChildEnded
 from forebay.observe import emit
@@ -112,6 +113,9 @@ class Pool:
         free = [child for child in self._children if child.alive and len(child.queue) < _LOW and not _slow(child)]
         given: dict[Child, list[BlockingAttempt]] = {child: [] for child in free}
         while self._waiting and free:
+            if self._waiting[0].overdue:
+                self._waiting.popleft().report(outcomes.past_deadline())
+                continue
             child = min(free, key=lambda each: len(each.queue) + len(given[each]))
             given[child].append(self._waiting.popleft())
             if len(child.queue) + len(given[child]) >= _DEPTH:

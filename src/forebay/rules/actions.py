@@ -63,7 +63,7 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
     if exhausted and not force:
         named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
         text = clean_text(f"Out of retries: {named}")
-        return Acted(target, RetryLimitExceeded.code, f"{text}. Use force to retry all the same.")
+        return Acted(target, RetryLimitExceeded.code, f"{text}. Force it (--force) to run it all the same.")
     job = _new_generation(unit, chosen, now)
     if job is not None:
         chunks = sum(task.role is Role.CHUNK for task in chosen)
@@ -171,7 +171,9 @@ def _chosen(unit: Unit, target: str) -> list[Task]:
 
 
 def _name(task: Task) -> str:
-    return f"{task.role} {task.id}" if task.chunk_index is None else f"chunk {task.chunk_index}"
+    if task.chunk_index is not None:
+        return f"chunk {task.chunk_index}"
+    return f"{'task' if task.role is Role.LONE else task.role} {task.id}"
 
 
 def audited(action: Action, verb: str, targets: Sequence[str], now: float) -> Audit:

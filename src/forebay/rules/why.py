@@ -58,6 +58,8 @@ def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
     if task.status.terminal:
         return (_ended(task),)
     chain = []
+    if task.deadline_at is not None and task.deadline_at <= now:
+        chain.append(Reason("deadline", "its deadline has passed: it fails as soon as a worker takes it"))
     if task.available_at > now:
         code = task.wait_reason or WaitReason.SCHEDULED
         text = _WAITS[code].format(
