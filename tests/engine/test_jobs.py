@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.errors import BadInput, NotCompleted
+from forebay.errors import BadInput, NotCompleted, TooLarge
 from forebay.model.exchange import Action
 from forebay.model.job import Job
 from forebay.model.query import Query
@@ -114,6 +114,22 @@ def test_ten_thousand_chunks_first_do_not_starve_a_job_of_two(ground: Make) -> N
     found = here.app.get(huge.id)
     assert isinstance(found, Job)
     assert found.completed_count < 200
+
+
+def test_a_job_has_a_bounded_number_of_chunks(ground: Make) -> None:
+    here = ground()
+    with pytest.raises(TooLarge, match="at most 50000 chunks"):
+        here.app.start("heavy", {"base": 1}, chunks=({"size": 0} for _ in range(10**9)))
+    job = here.app.start("words", {"text": "\n" * 50_001})
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(job.id)
+
+    run(scenario)
+    found = here.app.get(job.id)
+    assert found.status is Status.FAILED
+    assert "at most 50000 chunks" in (found.error_text or "")
 
 
 def test_a_pipeline_says_what_it_needs(ground: Make) -> None:

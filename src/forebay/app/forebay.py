@@ -180,9 +180,8 @@ class Forebay:
         if known is None:
             names = ", ".join(sorted(self._pipelines)) or "none"
             raise NotFound(f"There is no pipeline {ids.shown(pipeline)}.", remedy=f"Known pipelines: {names}.")
-        given = None if chunks is None else list(chunks)
         job = known.job(
-            payload, self.submissions, options, chunks=given, idempotency_key=idempotency_key, label=label
+            payload, self.submissions, options, chunks=chunks, idempotency_key=idempotency_key, label=label
         )  # fmt: skip
         return self._submitted([job])[0]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from forebay.engine.registry import Handler, Kind, Registry
+from forebay.engine.split import check_number
 from forebay.engine.submission import Options, Submissions
 from forebay.errors import BadInput
 from forebay.model.job import NewJob
@@ -78,7 +79,7 @@ class Pipeline:
         submissions: Submissions,
         options: Options,
         *,
-        chunks: list[object] | None = None,
+        chunks: Iterable[object] | None = None,
         idempotency_key: str | None = None,
         label: str | None = None,
     ) -> NewJob:
@@ -91,7 +92,7 @@ class Pipeline:
         else:
             tasks = [
                 submissions.task(f"{self.name}.chunk", chunk, options, role=Role.CHUNK, chunk_index=index)
-                for index, chunk in enumerate(chunks or ())
+                for index, chunk in enumerate(check_number(chunks or ()))
             ]
         merge = None
         if self._registry.find(f"{self.name}.merge") is not None:
