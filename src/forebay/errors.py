@@ -6,7 +6,7 @@ ForebayError
 │   ├── BadPayload        not JSON, too deep, NUL, lone surrogates
 │   ├── TooLarge          over a size bound
 │   └── Ambiguous         the beginning of more than one id
-├── NotFound              no such task, job, session or blob
+├── NotFound              no such task, job, session, blob or file
 │   └── ChunkNotFound
 ├── Conflict              the request does not fit the present state
 │   ├── IdempotencyConflict

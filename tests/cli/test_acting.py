@@ -31,6 +31,7 @@ def test_retry_without_retries_left_needs_force(here: Ground) -> None:
     identifier = failed(here, max_retries=0)
     answer = here.run("retry", identifier, "-o", "json")
     assert (answer.code, answer.json[0]["outcome"]) == (1, "RETRY_LIMIT_EXCEEDED")
+    assert "--force" in answer.err
     here.ok("retry", identifier, "--force")
 
 
@@ -47,10 +48,25 @@ def test_an_action_needs_an_id(here: Ground) -> None:
 
 def test_cancel_ends_what_waits_and_refuses_what_has_ended(here: Ground) -> None:
     (identifier,) = here.submit(lone())
-    here.ok("cancel", identifier, "--wait")
+    assert here.ok("cancel", identifier, "--wait").out == f"{identifier} canceled\n"
     assert status(here, identifier) == "canceled"
     answer = here.run("cancel", identifier)
     assert (answer.code, "is canceled already" in answer.err) == (1, True)
+
+
+def test_cancel_says_whether_it_has_ended_or_still_runs(here: Ground) -> None:
+    (running,) = here.submit(lone())
+    with here.worker() as worker:
+        worker.take()
+    (waiting,) = here.submit(lone())
+    assert here.ok("cancel", running, waiting).lines == [f"{running} asked to stop", f"{waiting} canceled"]
+
+
+def test_cancel_refuses_a_wait_that_cannot_be_before_it_cancels(here: Ground) -> None:
+    (identifier,) = here.submit(lone())
+    assert here.run("cancel", identifier, "--wait", "--wait-timeout", "-1").code == 2
+    assert here.run("cancel", identifier, "--wait-timeout", "1").code == 2
+    assert status(here, identifier) == "pending"
 
 
 def test_cancel_waits_no_longer_than_it_is_told(here: Ground) -> None:

@@ -29,6 +29,15 @@ def test_show_has_the_record_and_the_history(here: Ground) -> None:
     assert "Version 3: failed (invalid_pdf: torn)" in out
 
 
+def test_show_as_json_has_the_history_with_tracebacks(here: Ground) -> None:
+    (dead,) = here.submit(lone())
+    with here.worker() as worker:
+        worker.settle(worker.take(), Failed(error_class="bug", text="torn", permanent=True, traceback="line 1\nline 2"))
+    found = here.ok("dead", "show", dead, "-o", "json").json
+    assert (found["id"], found["error_class"]) == (dead, "bug")
+    assert [each["traceback"] for each in found["history"]] == ["line 1\nline 2"]
+
+
 def test_requeue_by_id(here: Ground) -> None:
     (dead,) = here.submit(lone())
     fail_all(here)
@@ -65,7 +74,8 @@ def test_what_is_out_of_retries_is_counted_and_needs_force(here: Ground) -> None
 def test_ids_and_all_exclude_each_other(here: Ground) -> None:
     here.submit(lone())
     assert here.run("dead", "requeue").code == 2
-    assert here.run("dead", "requeue", "aaaa", "--all").code == 2
+    both = here.run("dead", "requeue", "aaaa", "--all")
+    assert (both.code, "Give ids or --all, not both." in both.err) == (2, True)
     assert here.run("dead", "drop", "aaaa", "--kind", "a").code == 2
 
 

@@ -41,4 +41,5 @@ def test_help_of_all_commands_loads_no_command_at_all() -> None:
         "forebay.cli",
         "forebay.cli.commands",
         "forebay.cli.help",
+        "forebay.cli.streams",
     }

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from forebay.model.outcome import Completed
 from forebay.testing.workers import job_of, lone
 from tests.cli.ground import Ground
@@ -108,3 +110,9 @@ def test_why_names_the_first_thing_to_look_at(here: Ground) -> None:
     assert "(in " in lines[0]
     assert lines[1].startswith("2. no_worker:")
     assert [each["code"] for each in here.ok("why", identifier, "-o", "json").json] == ["scheduled", "no_worker"]
+
+
+@pytest.mark.parametrize("command", ["list", "dead list"])
+def test_limit_and_all_exclude_each_other(command: str, here: Ground) -> None:
+    answer = here.run(*command.split(), "--limit", "5", "--all")
+    assert (answer.code, "Leave out one of them" in answer.err) == (2, True)

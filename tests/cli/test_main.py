@@ -70,7 +70,8 @@ def test_a_settings_file_can_be_named(here: Ground) -> None:
     here.ok("submit", "-t", "add", "--config", "my.toml")
     assert (here.home.parent / "mine.db").exists()
     missing = here.run("list", "--config", "none.toml")
-    assert (missing.code, "There is no file 'none.toml'" in missing.err) == (2, True)
+    assert (missing.code, "There is no file 'none.toml'" in missing.err) == (4, True)
+    assert here.run("list", "--config", ".").code == 2
 
 
 def test_an_unexpected_error_is_one_line_and_a_traceback_only_when_verbose(

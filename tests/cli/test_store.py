@@ -17,6 +17,13 @@ def test_init_creates_what_is_missing_and_leaves_the_rest(here: Ground) -> None:
     here.ok("get", identifier)
 
 
+@pytest.mark.parametrize("place", ["", "/below"])
+def test_init_where_no_folder_can_be_says_what_to_do(place: str, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", f"/dev/null{place}")
+    answer = here.run("store", "init")
+    assert (answer.code, "Set FOREBAY_HOME" in answer.err, "bug" in answer.err) == (5, True, False)
+
+
 def test_migrate_says_the_schema(here: Ground) -> None:
     here.ok("store", "init")
     assert "schema " in here.ok("store", "migrate").out

@@ -45,7 +45,8 @@ def test_the_payload_may_come_from_a_file_or_from_stdin(here: Ground) -> None:
         ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
         ('"\\u0000"', "NUL"),
         ("[" * 40 + "]" * 40, "nested deeper"),
-        ("@missing.json", "cannot be read"),
+        ("@.", "cannot be read"),
+        ("-", "There is nothing on standard input"),
     ],
 )
 def test_a_bad_payload_exits_2_and_stores_nothing(given: str, complaint: str, here: Ground) -> None:
@@ -109,6 +110,20 @@ def test_waiting_tells_how_it_ended(here: Ground) -> None:
     again = here.run("submit", "-t", "work", "--idempotency-key", "b", "--wait")
     assert again.code == 1
     assert f"{failed} failed: invalid_pdf: no pages" in again.err
+
+
+@pytest.mark.parametrize("given", [("-i", "@missing.json"), ("--bulk", "missing.json")])
+def test_a_file_that_is_not_there_exits_4_and_stores_nothing(given: tuple[str, str], here: Ground) -> None:
+    answer = here.run("submit", "-t", "add", *given)
+    assert (answer.code, "There is no file 'missing.json'" in answer.err) == (4, True)
+    assert not here.ledger.exists()
+
+
+@pytest.mark.parametrize("options", [("--wait", "--wait-timeout", "-1"), ("--wait-timeout", "5")])
+def test_a_wait_that_cannot_be_is_refused_before_anything_is_stored(options: tuple[str, ...], here: Ground) -> None:
+    answer = here.run("submit", "-t", "add", *options)
+    assert (answer.code, "--wait-timeout" in answer.err) == (2, True)
+    assert not here.ledger.exists()
 
 
 def test_input_and_bulk_exclude_each_other(here: Ground) -> None:

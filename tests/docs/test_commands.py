@@ -109,7 +109,7 @@ def test_the_first_worker_is_told_to_wait_is_killed_and_another_goes_on(tutorial
     tutorial.until("completed", task)
     assert "reschedule_count: 1 " in tutorial.run("get", identifier=task)
     assert tutorial.run("result", identifier=task) == '"hello Ada"'
-    assert "count: 1, rate_limited: 429 from the greeting service" in tutorial.run("history", identifier=task)
+    assert "count: 1, 429 from the greeting service" in tutorial.run("history", identifier=task)
 
     assert f"-{worker.pid} " in tutorial.run("workers")
     # Of the page's 20 seconds, enough to be killed in.

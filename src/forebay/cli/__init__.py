@@ -1,24 +1,32 @@
 """The command line: reads the arguments, answers on stdout, complains on stderr, returns the exit code."""
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+
+from forebay.cli.streams import discard_answer, open_missing
 
 HELP_FLAGS = {"--help", "-h"}
 _LATER = "forebay run: not available yet: the document pipeline comes with a later version."
+_FULL = "Free some space, or send the answer elsewhere."
 INTERRUPTED = 130
 MISUSED = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    open_missing()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _answer(given)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_answer()
         return 0
+    except OSError as error:
+        discard_answer()
+        with suppress(OSError):  # stderr may be as full
+            sys.stderr.write(f"forebay: {error.strerror}: not all could be written. {_FULL}\n")
+        return 1
     except KeyboardInterrupt:
         sys.stderr.write("forebay: interrupted\n")
         return INTERRUPTED

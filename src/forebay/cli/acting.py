@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from forebay.cli import output
@@ -26,17 +26,19 @@ def retry(*ids: Ids, force: Force = False, common: Reading = _USUAL) -> int:
 
 def cancel(*ids: Ids, wait: Wait = False, wait_timeout: WaitTimeout = None, common: Reading = _USUAL) -> int:
     """What waits is canceled at once; what runs is asked to stop."""
-    from forebay.cli.waiting import wait_all
+    from forebay.cli.waiting import check_wait, wait_all
 
+    check_wait(wait_timeout, wait=wait)
     with opened(common) as app:
-        targets = resolved(app, ids)
-        acted = app.cancel(*targets, who=who())
-        ended = wait_all(app, [each.id for each in acted if each.done], wait_timeout) if wait else []
-        code = answer(acted, "asked to stop", common)
-        if common.output == "table":
-            for each in ended:
-                output.note(f"{each.id} {each.status}")
-        return code
+
+        def became(identifier: str) -> str:
+            status = app.get(identifier).status
+            return str(status) if status.terminal else "asked to stop"
+
+        acted = app.cancel(*resolved(app, ids), who=who())
+        if wait:
+            wait_all(app, [each.id for each in acted if each.done], wait_timeout)
+        return answer(acted, became, common)
 
 
 def delete(*ids: Ids, yes: Yes = False, common: Reading = _USUAL) -> int:
@@ -55,14 +57,15 @@ def resolved(app: Forebay, ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(app.resolve(each) for each in ids))
 
 
-def answer(acted: Sequence[Acted], done: str, common: Reading) -> int:
+def answer(acted: Sequence[Acted], done: str | Callable[[str], str], common: Reading) -> int:
+    """`done` says what became of each, or finds it out by its id."""
     if common.output != "table":
         output.write(acted, common.output)
     for each in acted:
         if not each.done:
             output.note(f"forebay: {printable(each.text or f'{each.id}: {each.outcome}')}")
         elif common.output == "table":
-            output.line(f"{each.id} {done}")
+            output.line(f"{each.id} {done if isinstance(done, str) else done(each.id)}")
     return 0 if all(each.done for each in acted) else 1
 
 

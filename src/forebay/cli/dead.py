@@ -28,29 +28,34 @@ def listing(
     *,
     kind: Kind = None,
     error_class: ErrorClass = None,
-    limit: Limit = 50,
+    limit: Limit = None,
     every: All = False,
     common: Reading = _USUAL,
 ) -> None:
     from forebay.cli.pages import check_most, write_list
     from forebay.cli.records import TASK_COLUMNS, task_rows
 
+    most = check_most(limit, every=every)
     with opened(common) as app:
-        found = _dead(app, kind, error_class)
-        write_list(found, common, TASK_COLUMNS, task_rows, most=check_most(limit, every=every))
+        write_list(_dead(app, kind, error_class), common, TASK_COLUMNS, task_rows, most=most)
 
 
 def show(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
     """With its history and the traceback of each attempt."""
+    from forebay.app.plain import plain
     from forebay.cli.records import show as show_record
+    from forebay.cli.records import whole
     from forebay.cli.versions import versions, write_versions
 
     with opened(common) as app:
         found = _checked(app, app.resolve(identifier))
-        show_record(found, common)
-        if common.output == "table":
-            output.line()
-            write_versions(list(versions(found, app.history(found.id), "")), tracebacks=True)
+        attempts = app.history(found.id)
+    if common.output != "table":
+        output.write([{**whole(found), "history": [plain(each) for each in attempts]}], common.output, one=True)
+        return
+    show_record(found, common)
+    output.line()
+    write_versions(list(versions(found, attempts, "")), tracebacks=True)
 
 
 def requeue(
@@ -95,9 +100,16 @@ def drop(
 
 
 def _named(ids: Sequence[str], kind: str | None, error_class: str | None, *, every: bool) -> bool:
-    if every == bool(ids) or (ids and (kind or error_class)):
+    if not ids and not every:
         raise BadInput(
             "Say which dead letters are meant.", remedy="Give ids, or --all, with --kind or --error-class if need be."
+        )
+    if ids and every:
+        raise BadInput("Both ids and --all are given.", remedy="Give ids or --all, not both.")
+    if ids and (kind or error_class):
+        raise BadInput(
+            "--kind and --error-class choose among all dead letters, not among ids.",
+            remedy="Leave them out, or give --all instead of ids.",
         )
     return bool(ids)
 

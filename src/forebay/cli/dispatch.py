@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -19,6 +20,7 @@ from forebay.ids import printable
 
 _GLOBAL = {"--ledger", "--config", "--output", "-o"}
 _VERBOSE = "--verbose"
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def dispatch(given: list[str]) -> int:
@@ -51,7 +53,10 @@ def _run(name: str, words: list[str]) -> int:
         return _complain(printable(str(error)), error.exit_code)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
-    except Exception as error:  # noqa: BLE001 - no traceback may reach a user who did not ask for it
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+            raise
+        # No traceback may reach a user who did not ask for it.
         text = printable(f"{type(error).__name__}: {error}")
         hint = "" if verbose else " Run it again with --verbose and report what it prints."
         return _complain(f"{text}. This is a bug.{hint}", 1, verbose=verbose)

@@ -31,18 +31,18 @@ def listing(
     tag: Annotated[str | None, Parameter(help="Only what carries this tag.")] = None,
     job: Annotated[str | None, Parameter(help="Only tasks of this job, in the order they were made.")] = None,
     jobs: Annotated[bool, Parameter(negative="", help="Jobs instead of tasks.")] = False,
-    limit: Limit = 50,
+    limit: Limit = None,
     every: All = False,
     common: Reading = _USUAL,
 ) -> None:
     from forebay.cli.pages import check_most, pages, write_list
     from forebay.cli.records import JOB_COLUMNS, TASK_COLUMNS, job_rows, task_rows
 
+    most = check_most(limit, every=every)
     with opened(common) as app:
         filters: dict[str, Any] = {"status": status, "kind": kind, "tenant": tenant, "tag": tag}
         if job is not None:
             filters["job_id"] = app.resolve(job)
-        most = check_most(limit, every=every)
         columns, rows = (JOB_COLUMNS, job_rows) if jobs else (TASK_COLUMNS, task_rows)
         write_list(pages(app, filters, jobs=jobs, most=most), common, columns, rows, most=most)
 

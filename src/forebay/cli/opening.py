@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forebay.cli.options import Common
-from forebay.errors import BadInput, StoreUnreachable
+from forebay.errors import BadInput, NotFound, StoreUnreachable
 from forebay.ids import shown
 
 if TYPE_CHECKING:
@@ -30,8 +30,11 @@ def environment(common: Common) -> dict[str, str]:
     """The environment, as if the settings file that was named were named there."""
     if common.config is None:
         return dict(os.environ)
-    if not Path(common.config).is_file():
-        raise BadInput(f"There is no file {shown(common.config)}.", remedy="--config names a forebay.toml.")
+    file = Path(common.config)
+    if not file.is_file():
+        if file.exists():
+            raise BadInput(f"{shown(common.config)} is no file.", remedy="--config names a forebay.toml.")
+        raise NotFound(f"There is no file {shown(common.config)}.", remedy="--config names a forebay.toml.")
     return {**os.environ, _FILE_VARIABLE: common.config}
 
 

@@ -13,7 +13,7 @@ States: TypeAlias = Literal["pending", "running", "completed", "failed", "cancel
 Id = Annotated[str, Parameter(help="The id of a task or a job, or the beginning of it.")]
 Ids = Annotated[str, Parameter(name="ID", help="Ids of tasks or jobs, or the beginnings of them.")]
 Kind = Annotated[str | None, Parameter(help="Only this kind; of jobs, this pipeline.")]
-Limit = Annotated[int, Parameter(help="How many at most.")]
+Limit = Annotated[int | None, Parameter(help="How many at most; 50 unless given.")]
 All = Annotated[bool, Parameter(name="--all", negative="", help="All of them.")]
 Yes = Annotated[bool, Parameter(negative="", help="Do not ask.")]
 Force = Annotated[

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.cli import output
 from forebay.cli.options import Reading
+from forebay.errors import BadInput
 from forebay.model.names import check_count
 from forebay.model.query import MAX_PAGE, Query
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
 
+_USUAL_MOST = 50
 
-def check_most(limit: int, *, every: bool) -> int | None:
-    return None if every else check_count("limit", limit, least=1)
+
+def check_most(limit: int | None, *, every: bool) -> int | None:
+    if every and limit is not None:
+        raise BadInput("Both --limit and --all are given.", remedy="Leave out one of them.")
+    return None if every else check_count("limit", _USUAL_MOST if limit is None else limit, least=1)
 
 
 def pages(

@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from forebay.errors import BadInput, BadPayload
+from forebay.errors import BadInput, BadPayload, NotFound
 from forebay.ids import shown
 from forebay.model.names import check_duration
 from forebay.model.payload import Json, parse
@@ -19,7 +19,10 @@ _MOST = 256 * 1024 * 1024  # what the blob store takes in place of a payload
 def payload(given: str) -> Json:
     """JSON itself, `@file`, or `-` for stdin."""
     if given == STDIN:
-        return parse(text_of(STDIN), max_bytes=_MOST)
+        text = text_of(STDIN)
+        if not text.strip():
+            raise BadInput("There is nothing on standard input.", remedy="Pipe the payload in, or name a file: @FILE.")
+        return parse(text, max_bytes=_MOST)
     if given.startswith("@"):
         return parse(text_of(given[1:]), max_bytes=_MOST)
     return parse(given, max_bytes=_MOST)
@@ -47,6 +50,8 @@ def text_of(place: str) -> str:
     except UnicodeDecodeError:
         what = f"{'stdin' if place == STDIN else shown(place)} is not UTF-8."
         raise BadPayload(what, remedy="Convert it to UTF-8.") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"There is no file {shown(place)}.", remedy="Name a file, or - for stdin.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"{shown(place)} cannot be read: {reason}.", remedy="Name a file, or - for stdin.") from None

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from forebay.cli import output
 from forebay.cli.opening import opened, who
 from forebay.cli.options import Common, Reading
-from forebay.errors import BadInput
-from forebay.ids import printable
+from forebay.errors import BadInput, StoreUnreachable
+from forebay.ids import printable, shown
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -28,7 +28,7 @@ def init(*, common: Common = _USUAL) -> None:
     from forebay.observe.redact import mask_address
 
     with opened(common, create=True) as app:
-        app.settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_home(app.settings.home)
         output.line(f"ledger  {_ledger(app)}  {_schema(app)}")
         # The first blob makes the store; without one it would be taken for a disk that is not mounted.
         app.blobs.delete(app.blobs.put(DEFAULT_TENANT, b""))
@@ -114,6 +114,16 @@ def prune(*, completed: Age = None, failed: Age = None, canceled: Age = None, co
         output.write([{"count": count}], common.output, one=True)
     else:
         output.line(f"{count} deleted")
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnreachable(
+            f"The home folder {shown(str(home))} cannot be made: {error.strerror}.",
+            remedy="Set FOREBAY_HOME to a folder of your own.",
+        ) from None
 
 
 def _ledger(app: Forebay) -> str:

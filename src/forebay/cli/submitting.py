@@ -46,7 +46,9 @@ def submit(
     common: Reading = _USUAL,
 ) -> int:
     from forebay.cli import reading
+    from forebay.cli.waiting import check_wait
 
+    check_wait(wait_timeout, wait=wait)
     if given is not None and bulk is not None:
         raise BadInput("Both --input and --bulk are given.", remedy="Give one of them.")
     options: dict[str, Any] = {

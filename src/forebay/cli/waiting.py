@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from forebay.app.finished import Finished
 from forebay.app.plain import remedy
 from forebay.cli import output
+from forebay.errors import BadInput
 from forebay.ids import printable
 from forebay.model.names import check_duration
 from forebay.model.task import Status
@@ -18,10 +19,19 @@ if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
 
 
+def check_wait(timeout_s: float | None, *, wait: bool) -> None:
+    """Called before anything is done, so that a bad value leaves no trace."""
+    if timeout_s is None:
+        return
+    if not wait:
+        raise BadInput("--wait-timeout is given without --wait.", remedy="Leave it out, or give --wait too.")
+    check_duration("--wait-timeout", timeout_s)
+
+
 def wait_all(app: Forebay, ids: Sequence[str], timeout_s: float | None) -> list[Finished]:
     """All of them within the time, or WaitTimeout."""
     sys.stdout.flush()  # whoever reads the ids shall have them before the waiting begins
-    ends_at = None if timeout_s is None else time.monotonic() + check_duration("--wait-timeout", timeout_s)
+    ends_at = None if timeout_s is None else time.monotonic() + timeout_s
     return [
         app.wait(each, timeout_s=None if ends_at is None else max(0.0, round(ends_at - time.monotonic(), 3)))
         for each in ids

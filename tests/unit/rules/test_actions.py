@@ -199,7 +199,9 @@ def test_a_retry_at_the_limit_is_refused_naming_each_chunk_and_its_count() -> No
     before = untouched(unit)
     answer = actions.retry(unit, unit.id, LATER)
     assert answer.outcome == LIMIT
-    assert answer.text == "Out of retries: chunk 0 (2 of 2), chunk 2 (3 of 2). Force it (--force) to run it all the same."
+    assert (
+        answer.text == "Out of retries: chunk 0 (2 of 2), chunk 2 (3 of 2). Force it (--force) to run it all the same."
+    )
     assert untouched(unit) == before
     assert actions.retry(unit, fourth.id, LATER).done
 

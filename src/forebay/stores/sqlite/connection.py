@@ -24,6 +24,7 @@ from forebay.stores.sqlite import schema
 
 BUSY_TIMEOUT_S = 5.0
 _BUSY_PAUSE_S = 0.005
+_CACHE_KIB = 4096  # for each of three connections; what is not in it is in the system's own cache
 _LEAST_VERSION = (3, 51, 3)
 
 
@@ -58,7 +59,7 @@ def _prepare(db: apsw.Connection, path: Path, busy_timeout_s: float) -> None:
         _keep_log(db, until=time.monotonic() + busy_timeout_s)
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA temp_store = MEMORY")
-    db.execute("PRAGMA cache_size = -16384")
+    db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     db.execute("PRAGMA journal_size_limit = 67108864")
 
 
