@@ -13,12 +13,14 @@ from forebay.app.forebay import Forebay
 from forebay.app.target import load
 from forebay.app.working import make_worker
 from forebay.app.working import run as run_to_end
+from forebay.engine.desk import runnable
 from forebay.engine.worker import Worker
 from forebay.model.job import Job
 from forebay.model.task import Task
 from forebay.settings import load as load_settings
 
 T = TypeVar("T")
+TASK = runnable(["a" * 26, "kind", "default", None, None, [], None, 60.0, None, 0, 0, 1, 0, "null"])
 HANDLERS = str(Path(__file__).with_name("handlers.py"))
 
 

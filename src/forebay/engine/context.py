@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from forebay.ids import shown
 from forebay.model.exchange import Usage
 from forebay.model.task import Task
 
+_BETWEEN_S = 0.2
 _log = logging.getLogger("forebay.task")
 
 
@@ -26,6 +28,7 @@ class Context:
         self._content = content
         self._stopping = stopping
         self._stopped = False
+        self._told_at = -math.inf
         self._ends_at = time.monotonic() + task.timeout_s
 
     @property
@@ -91,11 +94,14 @@ class Context:
             raise Stopped("asked to stop")
 
     def progress(self, share: float, note: str = "") -> None:
-        """Tell how far the attempt is, from 0 to 1; also a checkpoint."""
+        """Tell how far the attempt is, from 0 to 1; also a checkpoint. Of many in a row a few are passed on."""
         self.checkpoint()
         if not isinstance(share, (int, float)) or share != share:  # noqa: PLR0124 - NaN is no share
             raise BadInput(f"progress is {shown(share)}.", remedy="Give a number from 0 to 1.")
-        self._desk.progress(min(1.0, max(0.0, share)), str(note)[:200])
+        now = time.monotonic()
+        if now - self._told_at >= _BETWEEN_S or share >= 1:
+            self._told_at = now
+            self._desk.progress(min(1.0, max(0.0, share)), str(note)[:200])
 
     def used(self, meter: str, unit: str, amount: float = 1) -> None:
         """Book what was consumed of a metered service; it counts even if the attempt fails or is stopped later."""
