@@ -46,7 +46,8 @@ class Ground:
         try:
             yield worker
         finally:
-            worker.drain()
+            if not worker._drains:
+                worker.drain()
             await running
 
     async def ended(self, identifier: str, *, within_s: float = 20.0) -> Task | Job:

@@ -89,6 +89,11 @@ async def wedges(ctx: Context) -> int:
     return ctx.token
 
 
+@app.task("always_wedges", timeout_s=60)
+async def always_wedges(ctx: Context) -> None:
+    time.sleep(2.6)  # noqa: ASYNC251 - the fault that is tested
+
+
 @app.task("sleeps_blocking", timeout_s=60)
 def sleeps_blocking(ctx: Context, seconds: float) -> str:
     note(f"began {ctx.task_id}")

@@ -21,6 +21,7 @@ from forebay.engine.heart import Heart
 from forebay.engine.inline import InlineAttempt
 from forebay.engine.lease import Lease
 from forebay.engine.pool import Pool
+from forebay.engine.quarantine import Quarantine
 from forebay.engine.registry import Registry
 from forebay.engine.room import Limits, Room
 from forebay.engine.submission import Submissions
@@ -77,6 +78,7 @@ class Worker:
         self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
         self._room = Room(registry, limits)
         self._gate = Gate(limits.concurrency)
+        self._quarantine = Quarantine(limits.attempt_grace_s)
         self._event = asyncio.Event()
         self._drains = 0
         self._session = self._new_session()
@@ -189,10 +191,14 @@ class Worker:
     async def _step(self) -> None:
         """One exchange, and then a wait until there is a reason for the next."""
         reply = await self._exchange()
-        for task in reply.claims:
+        start, back = self._quarantine.sorted(reply.claims, running=bool(self._attempts))
+        for task in start:
             self._start(task, reply.now)
+        for task in back:
+            self._hand_back(task, started=False)
         self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
-        if self._room.has_some_for(self._ready) or not self._alive:
+        closed = self._quarantine.closed(running=bool(self._attempts))
+        if (self._room.has_some_for(self._ready) and not closed) or not self._alive:
             return
         due_s = self._limits.poll_s if reply.next_due_in_s is None else reply.next_due_in_s
         ends_at = time.monotonic() + min(self._limits.poll_s, due_s)
@@ -224,6 +230,7 @@ class Worker:
     async def _exchange(self) -> Reply:
         self._hint = False
         wants = [] if self._drains else self._room.wants(self._ready)
+        wants = self._quarantine.narrowed(wants, running=bool(self._attempts))
         reply, settles = await self._exchanger.exchange(wants, patient=lambda: self._drains < _HURRY)
         self._clock = (reply.now, time.monotonic())
         self._alive = self._alive and reply.alive

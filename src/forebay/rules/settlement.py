@@ -16,6 +16,9 @@ from forebay.rules.verdict import ErrorClass, Verdict
 MAX_LOST = 5
 
 
+_SUSPECT = 3
+
+
 class Move(StrEnum):
     """Whatever can happen to a task; those that end an attempt are the outcomes in its history."""
 
@@ -273,6 +276,11 @@ def lost(held: Held, now: float, *, why: str) -> Ending:
         error_class=ErrorClass.POISON,
         error_text=f"{lost_count} attempts were lost with their workers, the last one because {why}",
     )
+
+
+def suspect(task: Task) -> bool:
+    """Whether so many attempts were lost that the next one should run alone: the task may be what ends workers."""
+    return task.lost_count >= _SUSPECT
 
 
 def _back_in_line(

@@ -12,7 +12,19 @@ from forebay.model.job import Event
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import verdict
-from forebay.rules.settlement import MAX_LOST, MOVES, Ending, Move, after, decide, lost, released, repeats, settled
+from forebay.rules.settlement import (
+    MAX_LOST,
+    MOVES,
+    Ending,
+    Move,
+    after,
+    decide,
+    lost,
+    released,
+    repeats,
+    settled,
+    suspect,
+)
 from forebay.rules.verdict import ErrorClass, Verdict
 from tests.unit.builders import BLOB, JOB_ID, NOW, TASK_ID, assert_helpful, chunk, follow, task
 
@@ -516,3 +528,7 @@ def test_what_failed_or_was_canceled_has_a_class_of_the_vocabulary(held: Task, o
     if ending.status in {FAILED, CANCELED}:
         assert ending.error_class in set(ErrorClass)
         assert ending.error_text
+
+
+def test_a_task_that_was_lost_three_times_is_suspect() -> None:
+    assert [suspect(task(lost_count=count)) for count in range(5)] == [False, False, False, True, True]
