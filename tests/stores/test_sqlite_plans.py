@@ -51,6 +51,10 @@ PLANS: dict[str, list[str]] = {
     "lost": ["SCAN t USING INDEX tasks_running", "SEARCH s USING PRIMARY KEY (id=?) LEFT-JOIN"],
     "holes": ["SEARCH tasks USING INDEX tasks_job (job_id=?)"],
     "jobs": ["SEARCH j USING INDEX sqlite_autoindex_jobs_1 (id=?)"],
+    "known": [
+        "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)",
+        "SEARCH j USING INDEX sqlite_autoindex_jobs_1 (id=?)",
+    ],
     "known_tasks": ["SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"],
     "settled_before": [
         "SEARCH t USING COVERING INDEX sqlite_autoindex_tasks_1 (id=?)",

@@ -43,8 +43,13 @@ class Exchanger:
         """How much has been handed in since the last exchange."""
         return len(self._settles) + len(self._releases)
 
-    async def exchange(self, wants: Sequence[Want], *, patient: Callable[[], bool]) -> tuple[Reply, list[Settle]]:
-        """The reply, and the settles it answers for, in the same order; asked for until it comes or patience ends."""
+    async def exchange(
+        self, wants: Sequence[Want], *, patient: Callable[[], bool], idle: bool = False
+    ) -> tuple[Reply, list[Settle]]:
+        """The reply, and the settles it answers for, in the same order; asked for until it comes or patience ends.
+
+        An idle loop may wait for it itself: to send another thread and be woken by it takes as long as a commit.
+        """
         settles, self._settles = self._settles, []
         releases, self._releases = self._releases, []
         self._n += 1
@@ -52,9 +57,13 @@ class Exchanger:
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                reply = await asyncio.get_running_loop().run_in_executor(
-                    self._thread, self._call, self._n, settles, releases, wants
-                )
+                if idle:
+                    idle = False
+                    reply = self._call(self._n, settles, releases, wants)
+                else:
+                    reply = await asyncio.get_running_loop().run_in_executor(
+                        self._thread, self._call, self._n, settles, releases, wants
+                    )
             except StoreError as error:
                 failed_at = failed_at or time.monotonic()
                 # One lost answer is no outage: what is in hand is worth a second, also to those in a hurry.

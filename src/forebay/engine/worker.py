@@ -228,10 +228,11 @@ class Worker:
                 await self._event.wait()
 
     async def _exchange(self) -> Reply:
+        idle = self._hint and not self._attempts and not self._exchanger.waiting_count
         self._hint = False
         wants = [] if self._drains else self._room.wants(self._ready)
         wants = self._quarantine.narrowed(wants, running=bool(self._attempts))
-        reply, settles = await self._exchanger.exchange(wants, patient=lambda: self._drains < _HURRY)
+        reply, settles = await self._exchanger.exchange(wants, patient=self._patient, idle=idle)
         self._clock = (reply.now, time.monotonic())
         self._alive = self._alive and reply.alive
         for settled, settle in zip(reply.settled, settles, strict=True):
@@ -239,6 +240,9 @@ class Worker:
             task, run_s = self._untold.pop((settle.task_id, settle.token))
             tell(task, settle, run_s, reply.now, fenced=settled.fenced)
         return reply
+
+    def _patient(self) -> bool:
+        return self._drains < _HURRY
 
     @property
     def _now(self) -> float:

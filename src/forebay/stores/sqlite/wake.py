@@ -64,15 +64,15 @@ class Wakeups:
                     self._sender.setblocking(False)  # noqa: FBT003 - its own signature
                 with _short(self._folder) as folder:
                     for name in names:
-                        self._send_one(self._sender, f"{folder}/{name}", self._folder / name)
+                        self._send_one(self._sender, folder, name)
 
-    def _send_one(self, sender: socket.socket, address: str, file: Path) -> None:
+    def _send_one(self, sender: socket.socket, folder: str, name: str) -> None:
         try:
-            sender.sendto(b"wake", address)
+            sender.sendto(b"wake", f"{folder}/{name}")
         except _STALE:
             # Its process is gone without having cleaned up.
             with contextlib.suppress(OSError):
-                file.unlink()
+                (self._folder / name).unlink()
         except OSError:
             pass  # a full buffer holds wake-ups enough
 

@@ -27,9 +27,8 @@ _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in wh
 
 def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
     asked = [new.id for new in batch]
-    known: dict[str, tuple[type, str | None]] = {}
-    for query, kind in (("known_tasks", NewTask), ("known_jobs", NewJob)):
-        known.update((row[0], (kind, row[1])) for row in tx.query(query, ids=asked))
+    stored = tx.query("known", ids=asked)
+    known: dict[str, tuple[type, str | None]] = {row[0]: (NewJob if row[2] else NewTask, row[1]) for row in stored}
     answers = []
     added: list[Task] = []
     for new in batch:
