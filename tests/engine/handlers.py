@@ -111,6 +111,7 @@ def shells(ctx: Context) -> None:
 
 @app.task("forks", timeout_s=10, max_retries=0)
 def forks(ctx: Context, number: int) -> str:
+    note(f"ran {number} {os.getpid()}")
     if number == 2 and os.fork() == 0:
         time.sleep(0.1)
         return "from the fork"

@@ -20,6 +20,9 @@ def test_a_handler_that_forks_answers_once_and_for_itself(ground: Make) -> None:
     run(scenario)
     assert [here.task(task.id).result for task in tasks] == [f"result of {n}" for n in range(12)]
     assert all(here.outcomes(task.id) == ["completed"] for task in tasks)
+    # The fork took no task of its own.
+    assert len(here.notes) == 12
+    assert len({line.split()[2] for line in here.notes}) == 1
 
 
 def test_what_a_thread_says_after_its_task_has_ended_is_booked_on_nobody(ground: Make) -> None:

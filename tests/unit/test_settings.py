@@ -270,7 +270,7 @@ def test_a_current_folder_that_is_gone_is_said(tmp_path: Path) -> None:
     assert "The current folder is gone. Change into a folder that exists." in run.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no process to cores")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux pins a process to cores")
 def test_processes_are_as_many_as_the_usable_cores(tmp_path: Path) -> None:
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
