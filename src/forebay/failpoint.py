@@ -1,4 +1,4 @@
-"""Named places where a chaos run may kill, stop or delay this process: no-ops unless the environment says so."""
+"""Named places where a chaos run may kill or stop this process: no-ops unless the environment says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ PLACES = {
     "result_durable": "the outcome is known and stored, not recorded in the ledger",
     "settled": "the ledger has recorded the outcome",
 }
-_STOP_S = 3.0
 
 
 def _parse(text: str) -> dict[str, tuple[str, float]]:
@@ -42,10 +41,6 @@ def _stop() -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def _delay() -> None:
-    time.sleep(random.uniform(0, _STOP_S))  # noqa: S311 - when, not what
-
-
 def _tell(place: str, action: str) -> None:
     """One line in the file that the environment names: who was killed cannot say why."""
     if path := os.environ.get(LOG):
@@ -55,7 +50,7 @@ def _tell(place: str, action: str) -> None:
         os.close(log)
 
 
-_ACTIONS = {"kill": _kill, "stop": _stop, "delay": _delay}
+_ACTIONS = {"kill": _kill, "stop": _stop}
 _plan = _parse(os.environ.get(VARIABLE, ""))
 
 
