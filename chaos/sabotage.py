@@ -15,8 +15,9 @@ from forebay.stores.base import Ledger
 class Unfenced:
     """Settles by id alone: whoever comes late writes under the token of whoever holds the task now."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, *, forges: Callable[[], None] = lambda: None) -> None:
         self._ledger = ledger
+        self._forges = forges
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of the contract, as it is
         return getattr(self._ledger, name)
@@ -34,6 +35,8 @@ class Unfenced:
         task = self._ledger.get(settle.task_id)
         if task is None or task.status is not Status.RUNNING:
             return settle
+        if settle.token != task.claim_count:
+            self._forges()
         return replace(settle, token=task.claim_count)
 
 

@@ -49,6 +49,10 @@ class Folder:
     def logs(self) -> Path:
         return self.root / "logs"
 
+    @property
+    def forged(self) -> Path:
+        return self.root / "forged"
+
     def environment(self) -> dict[str, str]:
         root = quote(str(self.root.absolute()))
         return {
@@ -79,7 +83,7 @@ class Life:
     slow: bool = False
 
     def ledger(self) -> Ledger:
-        opened = sabotage.apply(self.sabotage, SqliteLedger(self.folder.file))
+        opened = sabotage.apply(self.sabotage, SqliteLedger(self.folder.file), self.folder.forged)
         before, lost = self.faults
         state = random.Random(f"{self.seed}/{self.name}/faults").getrandbits(32)
         return faulty(opened, random_state=state, error_before=before, applied_but_timeout=lost)

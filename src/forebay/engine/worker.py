@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from forebay import ids
@@ -118,13 +119,10 @@ class Worker:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def woken() -> None:
-            loop.call_soon_threadsafe(self._wake)
-
         def renewed(renewal: Renewal) -> None:
             loop.call_soon_threadsafe(self._renewed, renewal)
 
-        stop_listening = await self._ask("listen", self._ledger.listen, woken)
+        stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
         if self._pool is not None:
             self._pool.start()
         chores = (
@@ -223,9 +221,11 @@ class Worker:
         if self._exchanger.waiting_count:
             within_s = min(within_s, max(0.0, self._lingers_until - time.monotonic()))
         self._event.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await self._event.wait()
+        timer = asyncio.get_running_loop().call_later(max(0.0, within_s), self._event.set)
+        try:
+            await self._event.wait()
+        finally:
+            timer.cancel()
 
     async def _exchange(self) -> Reply:
         idle = self._hint and not self._attempts and not self._exchanger.waiting_count

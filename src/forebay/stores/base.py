@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from forebay.model.exchange import (
     Acted,
@@ -38,6 +38,9 @@ from forebay.model.job import Event, Job, NewJob
 from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
+
+if TYPE_CHECKING:
+    import asyncio
 
 log = logging.getLogger("forebay.ledger")
 MAX_PROMOTED = 500
@@ -101,8 +104,10 @@ class Ledger(Protocol):
     def mine(self, session_id: str) -> list[Task]:
         """What the session holds now."""
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have `wake` called, on a thread of the ledger's, when work may have arrived; returns how to stop it.
+    def listen(self, wake: Callable[[], None], *, loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
+        """Have `wake` called, in the loop or on a thread of the ledger's, when work may have arrived.
+
+        Returns how to stop it.
 
         Also when somebody acted: a cancel, say, or the pause of a lane. A hint: it may come for nothing, and may be
         missing where a store has no wake-ups. Keep it short: it may use the ledger, but others are told only after

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from forebay.stores.base import notify
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Listeners:
@@ -15,11 +19,14 @@ class Listeners:
         self._lock = threading.Lock()
         self._wakes: list[Callable[[], None]] = []
 
-    def add(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Returns how to stop it."""
+    def add(self, wake: Callable[[], None], loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
+        """Have it called, in its loop if it has one; returns how to stop it."""
 
         def own() -> None:
-            wake()
+            if loop is None:
+                wake()
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(wake)
 
         def stop() -> None:
             with self._lock:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from forebay.clock import Clock
 from forebay.model.exchange import Acted, Action, Audit
@@ -20,6 +21,9 @@ from forebay.stores.base import MAX_AHEAD
 from forebay.stores.checks import check_pause, check_repeat
 from forebay.stores.listeners import Listeners
 from forebay.stores.unit_reads import UnitReads, verb
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class UnitLanes(UnitReads):
@@ -49,8 +53,8 @@ class UnitLanes(UnitReads):
     @abstractmethod
     def _record(self, audit: Audit, answer: list[Acted]) -> None: ...
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._listeners.add(wake)
+    def listen(self, wake: Callable[[], None], *, loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
+        return self._listeners.add(wake, loop)
 
     def _wake(self) -> None:
         self._listeners.tell()

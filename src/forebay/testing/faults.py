@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from threading import Lock
-from typing import ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from forebay.errors import MaybeApplied, StoreUnreachable
 from forebay.model.exchange import (
@@ -31,6 +31,9 @@ from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.stores.base import MAX_RESCUED, Ledger
+
+if TYPE_CHECKING:
+    import asyncio
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,8 +132,8 @@ class FaultyLedger:
     def mine(self, session_id: str) -> list[Task]:
         return self._call(self._ledger.mine, session_id)
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._ledger.listen(wake)
+    def listen(self, wake: Callable[[], None], *, loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
+        return self._ledger.listen(wake, loop=loop)
 
     def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
         return self._call(self._ledger.cancel, ids, action)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
@@ -43,6 +43,9 @@ from forebay.stores.sqlite.files import Files
 from forebay.stores.sqlite.queries import sql
 from forebay.stores.sqlite.transaction import Transaction, encode
 from forebay.stores.sqlite.wake import Wakeups
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 _GROUP_TASKS = 1000
@@ -94,22 +97,20 @@ class SqliteLedger:
 
     def _run(self, files: Files, db: apsw.Connection, group: Sequence[Call[Transaction]]) -> None:
         """Run a group of steps in one transaction; a step that fails takes back only its own changes."""
-        woken = False
         with mapped(self._path):
             try:
                 db.execute("BEGIN IMMEDIATE")
                 tx = Transaction(db, self._clock.now())
                 answers = [_step(db, tx, call, self._path, alone=len(group) == 1) for call in group]
-                woken = tx.woken
                 db.execute("COMMIT")
+                if tx.woken:
+                    # Before all else: the callers would take the interpreter from us, and idle workers wait.
+                    self._wake.send()
                 files.check_in_place()
             except BaseException:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-        if woken:
-            # Before the answers: their callers would take the interpreter from us, and idle workers wait.
-            self._wake.send()
         for call, (answer, error) in zip(group, answers, strict=True):
             if error is None:
                 call.future.set_result(answer)
@@ -216,13 +217,13 @@ class SqliteLedger:
     def mine(self, session_id: str) -> list[Task]:
         return self._look(reads.mine, session_id)
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, wake: Callable[[], None], *, loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
         def stirs() -> None:
             self._stirred = True
             wake()
 
         self._opened()
-        return self._wake.listen(stirs)
+        return self._wake.listen(stirs, loop)
 
     def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
         return self._act("cancel", ids, action, actions.cancel)
@@ -352,7 +353,6 @@ class SqliteLedger:
         if in_child:
             self._wake.leave_to_parent()
             self._wake = Wakeups(self._path)
-        self._stirred = False  # work may be there: no look before the leap
         self._lock.release()
 
 

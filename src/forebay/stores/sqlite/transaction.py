@@ -95,11 +95,12 @@ class Transaction:
         """Store new pending tasks; those that are due get their place in line at once."""
         if not tasks:
             return
-        seq = self.execute("SELECT coalesce(max(seq), 0) FROM tasks")[0][0]
+        ((seq, buried),) = self.execute("SELECT coalesce(max(seq), 0), EXISTS (SELECT 1 FROM buried) FROM tasks")
         due = [task for task in tasks if task.available_at <= self.now]
         places = [Place(Line(task.kind, task.lane, task.priority), task.flow) for task in due]
         tag_of = dict(zip((task.id for task in due), self.tags(places), strict=True))
-        tokens = self._tokens(tasks)
+        # Where the tokens of tasks go on that were deleted and come back: a late worker may still hold an old one.
+        tokens = dict(self.query("buried", ids=[task.id for task in tasks])) if buried else {}
         added, payloads, size = [], [], 0
         for seq, task in enumerate(tasks, seq + 1):  # noqa: B020 - numbering goes on from the last one
             added.append(_added_row(seq, task, tag_of.get(task.id), tokens.get(task.id, 0)))
@@ -111,12 +112,6 @@ class Transaction:
         self.query("add_tasks", rows=added, now=self.now)
         self.query("add_payloads", rows=payloads)
         self.woken = True
-
-    def _tokens(self, tasks: Sequence[Task]) -> dict[str, int]:
-        """Where the tokens of tasks go on that were deleted and come back: a late worker may still hold an old one."""
-        if not self.execute("SELECT 1 FROM buried LIMIT 1"):
-            return {}
-        return dict(self.query("buried", ids=[task.id for task in tasks]))
 
     def tags(self, places: Sequence[Place]) -> list[int]:
         lines = [list(line) for line in {place.line for place in places}]

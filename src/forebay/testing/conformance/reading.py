@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from itertools import chain
 from threading import Event
 
@@ -202,3 +204,28 @@ class ReadPromises(LedgerCase):
             ledger.resume("paused", action())
         assert heard.wait(5)
         stop()
+
+    def test_a_listener_with_a_loop_is_called_in_it(self, ledger: Ledger) -> None:
+        if not self.wakes:
+            pytest.skip("this store wakes nobody")
+        called_in: list[int] = []
+
+        async def listen() -> None:
+            heard = asyncio.Event()
+
+            def wake() -> None:
+                called_in.append(threading.get_ident())
+                heard.set()
+
+            stop = ledger.listen(wake, loop=asyncio.get_running_loop())
+            await asyncio.to_thread(put, ledger, lone(1))
+            await asyncio.wait_for(heard.wait(), 5)
+            stop()
+            count = len(called_in)
+            await asyncio.to_thread(put, ledger, lone(2))
+            await asyncio.sleep(0)
+            assert len(called_in) == count
+
+        asyncio.run(listen())
+        put(ledger, lone(3))
+        assert set(called_in) == {threading.get_ident()}
