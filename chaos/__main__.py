@@ -1,7 +1,7 @@
 """The chaos runs.
 
 `ledger` kills processes that hammer one SQLite file, `engine` kills, stops and cuts off real workers on one, `power`
-cuts the power at every step of a path.
+cuts the power at every step of a path, `limits` lets processes share a limiter and counts what a provider sees.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from chaos import checker, sabotage
 from chaos.hammer import Hammer, Plan
+from chaos.limits import command as limits
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -110,6 +111,9 @@ def main() -> int:
     engines.set_defaults(run=engine)
     two = verbs.add_parser("power", help="a power cut, a kill and a failing disk at every step of one task's path")
     two.set_defaults(run=power)
+    three = verbs.add_parser("limits", help="processes that share a limiter, killed and stopped, seen by a provider")
+    limits.add_options(three)
+    three.set_defaults(run=limits.run)
     options = parser.parse_args()
     code: int = options.run(options)
     return code

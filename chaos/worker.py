@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from chaos import inheritance, orders, sabotage
@@ -27,6 +28,7 @@ from forebay.stores.sqlite.ledger import SqliteLedger
 LEASE_S = 0.6
 _MOST_CLAIMS = 8
 _CRASHED = 70
+_SUBMITTERS = ("a", "b", "c")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Options:
 
 
 class Worker:
-    """Three threads: one exchanges, one submits, one renews and rescues."""
+    """One thread exchanges, one renews and rescues, the others submit: enough of them for some to commit together."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -71,7 +73,9 @@ class Worker:
         if past.unanswered:
             client.submit(past.unanswered, again=True)
         if not self._options.drain:
-            threading.Thread(target=self.guarded, args=(self._submit,), daemon=True).start()
+            for name in _SUBMITTERS:
+                submits = partial(self._submit, self._client(), f"{self._name}/{name}")
+                threading.Thread(target=self.guarded, args=(submits,), daemon=True).start()
         if past.session_id and self._chance.random() < 0.3:
             self._adopt(client, past)
         else:
@@ -151,9 +155,8 @@ class Worker:
             return Canceled()
         return Rescheduled(delay_s=self._chance.choice([0.0, 0.01, 0.05]))
 
-    def _submit(self) -> None:
-        client = self._client()
-        chance = random.Random(f"{self._options.seed}/{self._name}/orders")
+    def _submit(self, client: Client, name: str) -> None:
+        chance = random.Random(f"{self._options.seed}/{name}")
         number = 0
         while True:
             if self._hungry:
@@ -161,7 +164,7 @@ class Worker:
                 for _ in range(chance.randrange(1, 5)):
                     number += 1
                     chunks = chance.choice([0, 0, 0, 1, 2, 5])
-                    keys.append(orders.key(f"{self._name}/{number}", chunks=chunks, delay_ms=chance.choice([0, 0, 50])))
+                    keys.append(orders.key(f"{name}/{number}", chunks=chunks, delay_ms=chance.choice([0, 0, 50])))
                 client.submit(keys)
             if chance.random() < 0.05:
                 self._interfere(client, chance)

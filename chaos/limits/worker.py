@@ -1,0 +1,160 @@
+"""One process of the load: its callers take a slot, call the provider and give the slot back, until its input ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import asdict, dataclass
+
+from chaos.limits import adapter
+from chaos.limits.adapter import Adapter, Settings, atell, tell
+from chaos.limits.lines import AsyncLine, Line, Message
+
+CRASHED = 70
+_PR_SET_PDEATHSIG = 1
+_GRACE_S = 1.5
+_TICK_S = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    name: str
+    provider: str
+    adapter: str
+    address: str
+    settings: Settings
+    callers: int
+    tasks: bool
+    """Callers are tasks of one event loop, not threads."""
+    limit: str
+    work_s: float
+    units: int
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @property
+    def call(self) -> Message:
+        return {"limit": self.limit, "work_s": self.work_s, "units": self.units, "who": self.name}
+
+
+class Worker:
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._limiter: Adapter = adapter.load(orders.adapter, orders.address, orders.settings)
+        self._stopping = threading.Event()
+        self._calling: set[object] = set()
+        self._crashed = False
+
+    def run(self) -> int:
+        if self._orders.tasks:
+            asyncio.run(self._run_tasks())
+        else:
+            self._run_threads()
+        tell(self._limiter, "close")
+        return CRASHED if self._crashed else 0
+
+    def _run_threads(self) -> None:
+        for _ in range(self._orders.callers):
+            threading.Thread(target=self._guarded, daemon=True).start()
+        self._wait_for_the_end()
+
+    def _wait_for_the_end(self) -> None:
+        """Whoever waits for a slot has no call in progress, and may be left behind."""
+        sys.stdin.buffer.read()
+        self._stopping.set()
+        gives_up_at = time.monotonic() + _GRACE_S + self._orders.work_s
+        while self._calling and time.monotonic() < gives_up_at:
+            time.sleep(_TICK_S)
+
+    def _guarded(self) -> None:
+        try:
+            self._call_again_and_again()
+        except Exception:  # noqa: BLE001 - whatever it was, the judge must hear of it
+            traceback.print_exc()
+            self._crashed = True
+
+    def _call_again_and_again(self) -> None:
+        with Line(self._orders.provider) as line:
+            while not self._stopping.is_set():
+                me = object()
+                try:
+                    with self._limiter.slot() as slot:
+                        self._calling.add(me)
+                        if not self._stopping.is_set():
+                            self._call(line, slot)
+                finally:
+                    self._calling.discard(me)
+
+    def _call(self, line: Line, slot: object) -> None:
+        tell(slot, "start")
+        answer = line.ask(self._orders.call)
+        if answer["status"] == 429:
+            tell(slot, "throttled", answer["retry_after_s"])
+        elif answer["status"] != 200:
+            tell(slot, "failed", answer["status"])
+
+    async def _run_tasks(self) -> None:
+        callers = [asyncio.create_task(self._acall_again_and_again()) for _ in range(self._orders.callers)]
+        await asyncio.to_thread(self._wait_for_the_end)
+        for caller in callers:
+            caller.cancel()
+        for error in await asyncio.gather(*callers, return_exceptions=True):
+            if isinstance(error, Exception):
+                traceback.print_exception(error)
+                self._crashed = True
+
+    async def _acall_again_and_again(self) -> None:
+        line = await AsyncLine.to(self._orders.provider)
+        try:
+            while not self._stopping.is_set():
+                me = object()
+                try:
+                    async with self._limiter.aslot() as slot:
+                        self._calling.add(me)
+                        if not self._stopping.is_set():
+                            await self._acall(line, slot)
+                finally:
+                    self._calling.discard(me)
+        finally:
+            line.close()
+
+    async def _acall(self, line: AsyncLine, slot: object) -> None:
+        await atell(slot, "start")
+        answer = await line.ask(self._orders.call)
+        if answer["status"] == 429:
+            await atell(slot, "throttled", answer["retry_after_s"])
+        elif answer["status"] != 200:
+            await atell(slot, "failed", answer["status"])
+
+
+def end_with_parent() -> None:
+    """A leader that is killed itself leaves nobody behind, not even those that it froze."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def main() -> None:
+    end_with_parent()
+    code = CRASHED
+    try:
+        worker = Worker(Orders(**json.loads(sys.argv[1])))
+        print("ready", flush=True)
+        if sys.stdin.buffer.readline():
+            code = worker.run()
+    except BaseException:  # noqa: BLE001 - whatever it was, the judge must hear of it
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
