@@ -65,11 +65,9 @@ async def awork(app: Forebay, *, until_idle: bool = False, **options: Unpack[Opt
     try:
         await worker.run()
     finally:
+        # The signals stay ours until the loop is closed: one that comes late must not end what has ended well.
         if watch is not None:
             watch.cancel()
-        with suppress(NotImplementedError, ValueError, RuntimeError):
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
 
 
 def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:

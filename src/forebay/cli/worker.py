@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -99,6 +100,9 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> No
 
             stack.callback(serve(settings.metrics_host, port))
         work()
+        # It has ended well; one signal more must not make it look as if it had been killed.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _load(target: str, *, verbose: bool) -> Forebay:

@@ -1,0 +1,146 @@
+"""A limit as people define it: how many calls at once, how many units in which windows, and what happens in trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.model.names import check_name
+
+CALLS = "calls"
+MAX_N = 1_000_000_000
+MAX_PER_S = 400 * 86_400.0
+MAX_WINDOWS = 8
+_MAX_S = 86_400.0
+_LEAST_S = 0.001
+_BEATS = 3
+
+Down = Literal["wait", "share", "fail"]
+Disconnect = Literal["continues", "stops"]
+
+
+def _seconds(what: str, value: object, *, least: float = 0.0, most: float = _MAX_S) -> float:
+    # NaN is in no range.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise BadInput(f"{what} is {shown(value)}.", remedy=f"Give seconds, from {least:g} to {most:g}.")
+    return float(value)
+
+
+def _bound(what: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_N:
+        raise BadInput(
+            f"{what} is {shown(value)}.", remedy=f"Give a whole number from 0, which pauses the limit, to {MAX_N}."
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """At most `n` units in any `per_s` seconds, however one looks at them."""
+
+    n: int
+    per_s: float
+    unit: str = CALLS
+
+    def __post_init__(self) -> None:
+        _bound("A window's n", self.n)
+        object.__setattr__(self, "per_s", _seconds("A window's per_s", self.per_s, least=_LEAST_S, most=MAX_PER_S))
+        check_name("unit", self.unit)
+
+    def __str__(self) -> str:
+        return f"{self.n} {self.unit} per {self.per_s:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A budget of one provider account. What is not said is not bounded; 0 pauses it.
+
+    `call_timeout_s` is the longest that a call of yours may take: a slot whose process died counts that long, since
+    the provider may still work on it, unless `on_disconnect="stops"`.
+    """
+
+    name: str
+    in_flight: int | None = None
+    windows: tuple[Window, ...] = ()
+    call_timeout_s: float = 60.0
+    lease_s: float = 15.0
+    heartbeat_s: float = 4.0
+    start_within_s: float = 0.25
+    transit_s: float = 0.05
+    when_store_down: Down = "wait"
+    on_disconnect: Disconnect = "continues"
+    cooldown_s: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0, 30.0)
+    max_cooldown_s: float = 600.0
+    breaker_after: int = 5
+
+    def __post_init__(self) -> None:
+        check_name("limit", self.name)
+        if self.in_flight is not None:
+            _bound("in_flight", self.in_flight)
+        object.__setattr__(self, "windows", _windows(self.windows))
+        if self.in_flight is None and not self.windows:
+            raise BadInput(
+                f"Limit {self.name!r} bounds nothing.", remedy="Give it in_flight=…, windows=[Window(…)], or both."
+            )
+        for name in ("call_timeout_s", "lease_s", "heartbeat_s", "max_cooldown_s"):
+            object.__setattr__(self, name, _seconds(name, getattr(self, name), least=_LEAST_S))
+        for name in ("start_within_s", "transit_s"):
+            object.__setattr__(self, name, _seconds(name, getattr(self, name)))
+        object.__setattr__(self, "cooldown_s", _steps(self.cooldown_s))
+        _bound("breaker_after", self.breaker_after)
+        _one_of("when_store_down", self.when_store_down, ("wait", "share", "fail"))
+        _one_of("on_disconnect", self.on_disconnect, ("continues", "stops"))
+        if self.heartbeat_s * _BEATS > self.lease_s:
+            raise BadInput(
+                f"Limit {self.name!r} has a lease of {self.lease_s:g} s but a heartbeat of {self.heartbeat_s:g} s: "
+                "one lost beat or two would free its slots.",
+                remedy=f"Raise lease_s to at least {self.heartbeat_s * _BEATS:g}, or beat more often.",
+            )
+
+
+def _windows(value: object) -> tuple[Window, ...]:
+    if isinstance(value, Window):
+        value = (value,)
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
+        raise BadInput(f"windows is {shown(value)}.", remedy="Give a list: [Window(190, per_s=60)].")
+    found = tuple(value)
+    if not all(isinstance(each, Window) for each in found):
+        raise BadInput("windows holds something else.", remedy="Give a list of Window(n, per_s=…).")
+    if len(found) > MAX_WINDOWS or len({(each.unit, each.per_s) for each in found}) < len(found):
+        raise BadInput(
+            "There are too many windows, or two of the same unit and length.",
+            remedy=f"Give at most {MAX_WINDOWS}, and of two for the same unit and seconds keep the smaller.",
+        )
+    return found
+
+
+def _steps(value: object) -> tuple[float, ...]:
+    if isinstance(value, (int, float)):
+        value = (value,)
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)) or not (steps := tuple(value)):
+        raise BadInput(f"cooldown_s is {shown(value)}.", remedy="Give seconds for each step: (2, 4, 8, 16, 30).")
+    return tuple(_seconds("cooldown_s", step, least=_LEAST_S) for step in steps)
+
+
+def _one_of(what: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise BadInput(f"{what} is {shown(value)}.", remedy=f"Choose one of: {', '.join(known)}.")
+
+
+FIELDS = tuple(field.name for field in fields(Limit) if field.name != "name")
+
+
+def check_units(given: object) -> dict[str, int]:
+    """What one call takes; a call is one call unless it says otherwise."""
+    if given is None:
+        return {CALLS: 1}
+    if not isinstance(given, Mapping):
+        raise BadInput(f"units is {shown(given)}.", remedy='Give a dict, such as {"pages": 15}.')
+    units: dict[str, Any] = {CALLS: 1, **given}
+    for unit, count in units.items():
+        check_name("unit", unit)
+        _bound(f"units[{unit!r}]", count)
+    return units

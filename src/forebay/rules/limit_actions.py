@@ -1,0 +1,194 @@
+"""Decides what people and programs do to a limit: its layers of configuration, pause, resume, reset."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.model.limit import FIELDS, Limit, Window
+from forebay.model.limit_record import Era, Layer, Record, Terms
+from forebay.rules import admission, cooldown
+from forebay.rules import window_log as logs
+
+LAYERS = ("preset", "code", "file", "ssm", "operator", "override")
+
+
+def values_of(limit: Limit) -> dict[str, object]:
+    """A whole definition as a layer keeps it."""
+    return checked({name: getattr(limit, name) for name in FIELDS if getattr(limit, name) != _default(name)})
+
+
+def _default(name: str) -> object:
+    return getattr(Limit("default", in_flight=1), name) if name != "in_flight" else None
+
+
+def checked(values: dict[str, Any]) -> dict[str, object]:
+    """Some fields of a limit as JSON; an unknown one is refused."""
+    for name in values:
+        if name not in FIELDS:
+            raise BadInput(f"A limit has no {shown(name)}.", remedy=f"It has: {', '.join(FIELDS)}.")
+    stored: dict[str, object] = dict(values)
+    if "windows" in values:
+        windows = Limit("windows", in_flight=1, windows=values["windows"]).windows
+        stored["windows"] = [[window.n, window.per_s, window.unit] for window in windows]
+    if "cooldown_s" in values:
+        stored["cooldown_s"] = list(Limit("steps", in_flight=1, cooldown_s=values["cooldown_s"]).cooldown_s)
+    return stored
+
+
+def limit_of(name: str, layers: list[Layer], now: int) -> Limit:
+    """What the layers that are in force come to; of a field that several name, the highest counts."""
+    fields: dict[str, Any] = {}
+    for layer in _in_force(layers, now):
+        fields |= layer["values"]
+    if "windows" in fields:
+        fields["windows"] = tuple(Window(n, per_s, unit) for n, per_s, unit in fields["windows"])
+    if "cooldown_s" in fields:
+        fields["cooldown_s"] = tuple(fields["cooldown_s"])
+    return Limit(name, **fields)
+
+
+def source_of(layers: list[Layer], now: int) -> dict[str, str]:
+    """For each field the layer that it comes from, "default" where none names it."""
+    found = dict.fromkeys(FIELDS, "default")
+    for layer in _in_force(layers, now):
+        found |= dict.fromkeys(layer["values"], layer["name"])
+    return found
+
+
+def _in_force(layers: list[Layer], now: int) -> list[Layer]:
+    known = [layer for layer in layers if layer["until"] < 0 or layer["until"] > now]
+    return sorted(known, key=lambda layer: LAYERS.index(layer["name"]))
+
+
+def terms_of(limit: Limit) -> Terms:
+    """In whole milliseconds, never shorter than was said."""
+    return {
+        "in_flight": -1 if limit.in_flight is None else limit.in_flight,
+        "windows": [{"n": window.n, "per": _ms(window.per_s), "unit": window.unit} for window in limit.windows],
+        "call": _ms(limit.call_timeout_s),
+        "lease": _ms(limit.lease_s),
+        "beat": _ms(limit.heartbeat_s),
+        "start": _ms(limit.start_within_s),
+        "transit": _ms(limit.transit_s),
+        "stops": int(limit.on_disconnect == "stops"),
+        "backoff": [_ms(step) for step in limit.cooldown_s],
+        "longest": _ms(limit.max_cooldown_s),
+        "breaker": limit.breaker_after,
+        "down": limit.when_store_down,
+    }
+
+
+def _ms(seconds: float) -> int:
+    return math.ceil(round(seconds * 1000, 6))
+
+
+def configured(record: Record | None, name: str, layer: Layer, raw: int, *, version: int = 0) -> Record | None:
+    """The record with this layer in it; None when it says nothing new.
+
+    `version` is the highest that the caller has seen of it: a store that has none any more has forgotten.
+    """
+    forgot = record is None and version > 0
+    if record is None:
+        record = admission.new_record(raw, version)
+    now = admission.logical(record, raw)
+    if _says(record, layer, now):
+        return None
+    layers = [each for each in record["layers"] if each["name"] != layer["name"]]
+    # Made before anything is changed: what does not hold together is refused.
+    eras = _eras(name, [*layers, layer], now)
+    record["layers"] = [*layers, layer]
+    _enter(record, eras)
+    if forgot:
+        admission.hold_back(record, eras[0]["terms"], now)
+    return record
+
+
+def _says(record: Record, layer: Layer, now: int) -> bool:
+    for each in record["layers"]:
+        if each["name"] == layer["name"] and (each["until"] < 0 or each["until"] > now):
+            return each["values"] == layer["values"] and each["until"] == layer["until"] == -1
+    return False
+
+
+def cleared(record: Record, name: str, layer_name: str, raw: int) -> Record | None:
+    """Without that layer; None when there was none."""
+    now = admission.logical(record, raw)
+    layers = [each for each in record["layers"] if each["name"] != layer_name]
+    if len(layers) == len(record["layers"]):
+        return None
+    if not layers:
+        raise BadInput(
+            f"Nothing else defines limit {name!r}.", remedy="Define it in code or set all of it, before you clear this."
+        )
+    eras = _eras(name, layers, now)
+    record["layers"] = layers
+    _enter(record, eras)
+    return record
+
+
+def _eras(name: str, layers: list[Layer], now: int) -> list[Era]:
+    """The terms from now on, and how they change when temporary layers end."""
+    turns = sorted({layer["until"] for layer in layers if layer["until"] > now})
+    starts = [now, *turns]
+    ends = [*turns, -1]
+    return [
+        {"until": end, "terms": terms_of(limit_of(name, layers, start))}
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _enter(record: Record, eras: list[Era]) -> None:
+    """Usage is kept: a window that is new counts what is known of its unit."""
+    bounds = {logs.name(bound): bound for era in eras for bound in era["terms"]["windows"]}
+    known = record["logs"]
+    record["logs"] = {}
+    for name, bound in bounds.items():
+        alike = [each for each in known if each.partition("/")[0] == bound["unit"]]
+        longest = max(alike, key=lambda each: int(each.partition("/")[2]), default=None)
+        source = known.get(name) or (known[longest] if longest else {"sum": 0, "items": []})
+        record["logs"][name] = {"sum": source["sum"], "items": [*source["items"]]}
+    record["eras"] = eras
+    record["tv"] += 1
+    record["v"] += 1
+
+
+def paused(record: Record, raw: int, *, for_ms: int | None, note: str) -> Record:
+    now = admission.logical(record, raw)
+    record["paused"] = 0 if for_ms is None else now + for_ms
+    record["note"] = note
+    record["v"] += 1
+    return record
+
+
+def resumed(record: Record, raw: int) -> Record:
+    """Ends a pause, and a cool-down, breaker or quota park too: somebody knows that the provider is well."""
+    admission.logical(record, raw)
+    record["paused"] = -1
+    record["note"] = ""
+    cooldown.lift(record)
+    record["v"] += 1
+    return record
+
+
+def forgotten(record: Record, raw: int, *, everything: bool) -> tuple[Record, int]:
+    """Drop what sessions hold that have ended, or all of it; and how many calls that were."""
+    now = admission.logical(record, raw)
+    before = admission.in_flight(record)
+    for sid in list(record["seats"]):
+        seat = record["seats"][sid]
+        if everything or seat["until"] <= now:
+            seat["calls"] = []
+            seat["out"] = []
+            if seat["until"] <= now:
+                del record["seats"][sid]
+    if everything:
+        record["hold"] = 0
+        for log in record["logs"].values():
+            log["sum"] = 0
+            log["items"] = []
+        cooldown.lift(record)
+    record["v"] += 1
+    return record, before - admission.in_flight(record)

@@ -1,0 +1,53 @@
+"""The contract of a limit store: one record per limit, changed in one atomic step, on the store's own clock.
+
+Guarantees that every limit store keeps, and `forebay.testing` checks:
+
+- `exchange` applies `forebay.rules.admission.decide` to the record as a whole, or not at all. A request may be sent
+  again after a lost answer: grants are repeated until the session confirms them, and what was said twice counts once.
+- A session that was given something by another one's exchange hears of it through `listen`, at once and with the
+  grants. That is a hint and may be lost: the session's next exchange or heartbeat brings the same.
+- `change` is for the rare rest: a step from one record to the next, tried again if another was faster.
+- Records are kept until they are changed. A store that comes back with less than it had is found out by `decide`.
+- A call that raises `MaybeApplied` or `StoreUnreachable` may have been done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from forebay.model.limit_record import Answer, Ask, Grant, Record
+
+Step = Callable[[Record | None, int], Record | None]
+
+
+class Wake(Protocol):
+    """Called on a thread of the store's when a session was given something; keep it short."""
+
+    def __call__(self, limit: str, grants: list[Grant], now: int) -> None: ...
+
+
+class LimitStore(Protocol):
+    """Blocking and thread-safe; nothing is opened before first use."""
+
+    instant: bool
+    """Whether it answers without waiting for anything, so that an event loop may call it itself."""
+
+    def exchange(self, limit: str, ask: Ask) -> Answer: ...
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        """A heartbeat: an exchange whose `n` is 0, on a connection of its own, so that nothing holds it up."""
+
+    def read(self, limit: str) -> tuple[Record | None, int]:
+        """The record as it is, and the store's clock."""
+
+    def change(self, limit: str, step: Step) -> Record | None:
+        """Replace the record by what the step makes of it, given the store's clock; None leaves it as it is."""
+
+    def names(self) -> list[str]:
+        """All limits of this environment, sorted."""
+
+    def listen(self, sid: str, wake: Wake) -> Callable[[], None]:
+        """Have `wake` called for this session; returns how to stop it."""
+
+    def close(self) -> None: ...
