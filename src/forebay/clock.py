@@ -20,6 +20,15 @@ class SystemClock:
         return time.time()
 
 
+# Both count the time that the machine slept where the platform can, and are the same for all its processes.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def steady() -> float:
+    """Seconds that pass whatever happens to the wall clock, for deadlines on this machine."""
+    return time.clock_gettime(_STEADY)
+
+
 class ManualClock:
     """A clock that stands still until it is moved."""
 

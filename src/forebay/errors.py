@@ -2,6 +2,7 @@
 
 ForebayError
 ├── BadInput              a value we refuse before anything is stored
+│   ├── NeverFits         a call that takes more than its limit can ever give
 │   ├── BadName           a name, id or address outside its alphabet
 │   ├── BadPayload        not JSON, too deep, NUL, lone surrogates
 │   ├── TooLarge          over a size bound
@@ -14,6 +15,7 @@ ForebayError
 │   └── NotRetryable
 ├── NotCompleted          the result of something that failed or was canceled
 ├── WaitTimeout           it has not ended within the time that was given
+├── Busy                  a limit had no slot within the time that was given; never a provider's 429
 ├── MissingExtra          an optional dependency is not installed
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
@@ -29,7 +31,7 @@ ForebayError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class ForebayError(Exception):
@@ -79,6 +81,10 @@ class Ambiguous(BadInput):
     code = "ambiguous"
 
 
+class NeverFits(BadInput):
+    code = "never_fits"
+
+
 class NotFound(ForebayError):
     code = "not_found"
     http_status = 404
@@ -116,6 +122,39 @@ class WaitTimeout(ForebayError):
     code = "wait_timeout"
     http_status = 504
     exit_code = 6
+
+
+class Busy(ForebayError):
+    """Who waits for what: `position` counts those ahead, `eta_s` is None where nobody can tell."""
+
+    code = "busy"
+    http_status = 503
+    exit_code = 6
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        remedy: str = "",
+        limit: str = "",
+        retry_in_s: float = 0.0,
+        eta_s: float | None = None,
+        position: int = 0,
+        blocked_by: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(what, remedy=remedy)
+        self.limit = limit
+        self.retry_in_s = retry_in_s
+        self.eta_s = eta_s
+        self.position = position
+        self.blocked_by = blocked_by
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_busy, (self.what, {name: value for name, value in vars(self).items() if name != "what"}))
+
+
+def _rebuild_busy(what: str, fields: dict[str, Any]) -> Busy:
+    return Busy(what, **fields)
 
 
 class MissingExtra(ForebayError):

@@ -11,11 +11,11 @@ from typing import Any
 
 from forebay.app.forebay import Forebay
 from forebay.child import guard
+from forebay.clock import steady
 from forebay.engine import outcomes, report, wire
 from forebay.engine.content import Content
 from forebay.engine.context import Context
 from forebay.engine.desk import runnable, unpacked
-from forebay.engine.lease import steady
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.wire import Message
 from forebay.errors import StoreUnreachable

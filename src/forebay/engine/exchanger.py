@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from forebay import failpoint
-from forebay.engine.lease import Lease, steady
+from forebay.clock import steady
+from forebay.engine.lease import Lease
 from forebay.errors import StoreClosed, StoreError
 from forebay.model.exchange import Release, Reply, Settle, Want
 from forebay.observe import emit

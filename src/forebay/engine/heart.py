@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from forebay.engine.lease import Lease, steady
+from forebay.clock import steady
+from forebay.engine.lease import Lease
 from forebay.errors import StoreError
 from forebay.model.exchange import Hold, Renewal
 from forebay.observe import emit

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-# Both count the time that the machine slept where the platform can, and are the same for all its processes.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def steady() -> float:
-    return time.clock_gettime(_CLOCK)
+from forebay.clock import steady
 
 
 class Lease:

@@ -73,6 +73,27 @@ EVENTS: dict[str, Event] = {
         ("verb", "error_code", "pause_s"),
     ),
     "store_recovered": Event(_INFO, "A store answers again.", ("verb", "after_s")),
+    "slot_acquired": Event(_DEBUG, "A call got its slot.", ("limit", "wait_s", "in_flight")),
+    "slot_released": Event(_DEBUG, "A call gave its slot back.", ("limit", "in_flight")),
+    "at_in_flight_capacity": Event(
+        _INFO,
+        "Callers of this process wait because as many calls as allowed are in progress.",
+        ("limit", "wait_s", "ahead"),
+    ),
+    "rate_limit_reached": Event(
+        _INFO, "Callers of this process wait for a window to open.", ("limit", "window", "wait_s", "ahead")
+    ),
+    "rate_limited_retrying": Event(
+        _WARNING, "A provider refused a call, so the whole limit cools down.", ("limit", "code", "wait_s")
+    ),
+    "quota_exhausted": Event(_WARNING, "A quota is used up, so the limit is parked.", ("limit", "retry_in_s")),
+    "late_start": Event(_INFO, "A slot was used later than its limit allows, and asked for anew.", ("limit", "age_s")),
+    "limit_degraded": Event(
+        _WARNING,
+        "The store of a limit does not answer; its policy says what happens.",
+        ("limit", "policy", "error_code"),
+    ),
+    "limit_healed": Event(_INFO, "The store of a limit answers again.", ("limit",)),
     "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
     "subscriber_failed": Event(

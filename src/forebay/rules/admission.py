@@ -283,6 +283,13 @@ def _prune(record: Record, terms: Terms, now: int) -> None:
             del record["seats"][sid]
 
 
+def tidy(record: Record, terms: Terms, now: int) -> None:
+    """Drop what does not count any more."""
+    for log_name, wide in _widths(terms):
+        logs.expire(_log(record, log_name), now, wide)
+    _prune(record, terms, now)
+
+
 def in_flight(record: Record) -> int:
     return sum(len(seat["calls"]) for seat in record["seats"].values())
 
@@ -447,6 +454,17 @@ class Ahead(NamedTuple):
 
     calls: int
     units: dict[str, int]
+
+
+def all_ahead(record: Record) -> Ahead:
+    """What a newcomer has before it."""
+    calls = 0
+    units: dict[str, int] = {}
+    for place in line(record):
+        calls += place.run["count"]
+        for unit, each in place.run["units"].items():
+            units[unit] = units.get(unit, 0) + each * place.run["count"]
+    return Ahead(calls, units)
 
 
 def forecast(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], now: int) -> tuple[int, list[str]]:

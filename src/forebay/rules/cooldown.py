@@ -10,7 +10,7 @@ QUOTA = "quota"
 COOLDOWN = "cooldown"
 BREAKER = "breaker"
 _RAMP_BITS = 20
-_MANY = 1 << 40
+MANY = 1 << 40
 
 
 def none() -> Cool:
@@ -70,18 +70,18 @@ def room(record: Record, terms: Terms, now: int) -> int:
     """How many may be granted now, as far as a ramp is concerned; it ends where it would bound nothing more."""
     cool = record["cool"]
     if cool["ramp"] == 0:
-        return _MANY
+        return MANY
     if cool["ramp"] < 0:
         return 1
     second = (now - cool["ramp"]) // SECOND
     if second >= _RAMP_BITS or (1 << second) >= _full(terms):
         cool["ramp"] = 0
-        return _MANY
+        return MANY
     return (1 << second) - (cool["count"] if cool["second"] == second else 0)
 
 
 def _full(terms: Terms) -> int:
-    full = terms["in_flight"] if terms["in_flight"] >= 0 else _MANY
+    full = terms["in_flight"] if terms["in_flight"] >= 0 else MANY
     for bound in terms["windows"]:
         if bound["unit"] == CALLS:
             full = min(full, bound["n"])

@@ -1,0 +1,291 @@
+"""The limiter that programs use: takes slots, defines and changes limits, tells how they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import os
+import socket
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from inspect import iscoroutinefunction
+from typing import Any, Self, TypeVar
+
+from forebay import ids
+from forebay.errors import BadInput, Busy, NotFound
+from forebay.ids import shown
+from forebay.limits.desk import Desk
+from forebay.limits.pump import Pump
+from forebay.limits.slot import Slot
+from forebay.limits.usage import Usage, usage_of
+from forebay.model.limit import Limit, check_units
+from forebay.model.limit_record import Layer, Record
+from forebay.model.names import check_label, check_name
+from forebay.rules import limit_actions as actions
+from forebay.stores.limit_address import open_limits
+from forebay.stores.limit_base import LimitStore
+
+DEFAULT_WAIT_S = 30.0
+_MAX_WAIT_S = 86_400.0 * 366
+F = TypeVar("F", bound=Callable[..., Any])
+_alive: weakref.WeakSet[Limiter] = weakref.WeakSet()
+
+
+class Limiter:
+    """Usable from threads and event loops at once, and after a fork. Nothing is opened before first use.
+
+    The address chooses the store: memory://, sqlite:///file.db, redis://host/0; without one it is FOREBAY_LIMITS,
+    and without that the limits hold in this process only.
+    """
+
+    def __init__(self, address: str | LimitStore | None = None, *, environment: str | None = None) -> None:
+        self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
+        given = address if address is not None else os.environ.get("FOREBAY_LIMITS") or "memory://"
+        self._store = open_limits(given, self._environment) if isinstance(given, str) else given
+        self._defined: dict[str, Limit] = {}
+        self._lock = threading.Lock()
+        self._renew()
+        _alive.add(self)
+
+    def _renew(self) -> None:
+        """A session of its own for this process."""
+        self._sid = ids.random_id()
+        self._label = f"{socket.gethostname()}:{os.getpid()}"
+        self._pump = Pump(self._redefine)
+        self._desks: dict[str, Desk] = {}
+        self._stop_listening: Callable[[], None] | None = None
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._renew()
+
+    # Defining limits.
+
+    def define(self, limit: Limit) -> None:
+        """What the code says of a limit; an operator's changes stand above it and are never overwritten."""
+        if not isinstance(limit, Limit):
+            raise BadInput(f"{shown(limit)} is no limit.", remedy="Give Limit(name, in_flight=…, windows=[…]).")
+        self._defined[limit.name] = limit
+        self._write("code", limit.name, actions.values_of(limit))
+
+    def _redefine(self, desk: Desk) -> bool:
+        """The store does not know the limit: it may have forgotten what we know."""
+        limit = self._defined.get(desk.limit)
+        if limit is None:
+            return False
+        self._write("code", limit.name, actions.values_of(limit), version=desk.main.version)
+        return True
+
+    def configure(
+        self,
+        name: str,
+        *,
+        for_s: float | None = None,
+        note: str = "",
+        who: str = "",
+        layer: str | None = None,
+        **values: object,
+    ) -> None:
+        """Change some of a limit for every process, at once; with `for_s`, for that long."""
+        if for_s is not None and (isinstance(for_s, bool) or not 0 < for_s <= _MAX_WAIT_S):
+            raise BadInput(f"for_s is {shown(for_s)}.", remedy="Give seconds, more than 0.")
+        if not values:
+            raise BadInput("Nothing was given to change.", remedy="Give in_flight=…, windows=[…] or another field.")
+        chosen = layer or ("operator" if for_s is None else "override")
+        self._write(chosen, name, actions.checked(values), for_s=for_s, note=note, who=who)
+
+    def _write(
+        self,
+        layer: str,
+        name: str,
+        values: dict[str, object],
+        *,
+        for_s: float | None = None,
+        note: str = "",
+        who: str = "",
+        version: int = 0,
+    ) -> None:
+        check_name("limit", name)
+
+        def step(record: Record | None, raw: int) -> Record | None:
+            now = raw + record["offset"] if record else raw
+            until = -1 if for_s is None else now + int(for_s * 1000)
+            new: Layer = {"name": layer, "values": values, "until": until, "at": now, "who": who, "note": note}
+            return actions.configured(record, name, new, raw, version=version)
+
+        self._store.change(name, step)
+        self._ask_again(name)
+
+    def clear(self, name: str, layer: str = "override") -> bool:
+        """Drop a layer of a limit's configuration; False when there was none."""
+        if layer not in actions.LAYERS:
+            raise BadInput(f"{shown(layer)} is no layer.", remedy=f"Layers are: {', '.join(actions.LAYERS)}.")
+        return self._changed(name, lambda record, raw: actions.cleared(record, name, layer, raw)) is not None
+
+    def pause(self, name: str, *, for_s: float | None = None, note: str = "") -> None:
+        """Grant nothing more, for so long or until it is resumed; what runs goes on."""
+        if for_s is not None and (isinstance(for_s, bool) or not 0 < for_s <= _MAX_WAIT_S):
+            raise BadInput(f"for_s is {shown(for_s)}.", remedy="Give seconds, more than 0.")
+        for_ms = None if for_s is None else int(for_s * 1000)
+        self._changed(name, lambda record, raw: actions.paused(record, raw, for_ms=for_ms, note=note))
+
+    def resume(self, name: str) -> None:
+        """End a pause, a cool-down or a park, and grant at once."""
+        self._changed(name, actions.resumed)
+
+    def reset(self, name: str, *, everything: bool = False) -> int:
+        """Drop what ended sessions hold, or all of it and the usage too; how many calls were forgotten."""
+        count = 0
+
+        def step(record: Record, raw: int) -> Record:
+            nonlocal count
+            changed, count = actions.forgotten(record, raw, everything=everything)
+            return changed
+
+        self._changed(name, step)
+        return count
+
+    def _changed(self, name: str, step: Callable[[Record, int], Record | None]) -> Record | None:
+        check_name("limit", name)
+
+        def found(record: Record | None, raw: int) -> Record | None:
+            if record is None:
+                raise self._no_such(name)
+            return step(record, raw)
+
+        changed = self._store.change(name, found)
+        self._ask_again(name)
+        return changed
+
+    def _no_such(self, name: str) -> NotFound:
+        known = ", ".join(self._store.names()) or "none"
+        return NotFound(f"There is no limit {name!r}.", remedy=f"Known limits: {known}.")
+
+    def _ask_again(self, name: str) -> None:
+        """Those of this process who wait need not wait for their turn to ask; others hear of it when they ask."""
+        desk = self._desks.get(name)
+        if desk is not None:
+            with desk.main.lock:
+                desk.main.again()
+            self._pump.poke()
+
+    # Looking.
+
+    def names(self) -> list[str]:
+        return self._store.names()
+
+    def usage(self, name: str) -> Usage:
+        """How a limit stands, and who holds and waits for it."""
+        record, raw = self._store.read(check_name("limit", name))
+        if record is None or not record["eras"]:
+            raise self._no_such(name)
+        desk = self._desks.get(name)
+        return usage_of(name, record, raw, degraded=desk is not None and desk.degraded)
+
+    async def ausage(self, name: str) -> Usage:
+        return await asyncio.to_thread(self.usage, name)
+
+    # Taking slots.
+
+    def slot(
+        self,
+        name: str,
+        *,
+        units: dict[str, int] | None = None,
+        timeout_s: float = DEFAULT_WAIT_S,
+        key: str = "",
+        label: str = "",
+    ) -> Slot:
+        """For `with` and `async with`. Raises `Busy` when there is none in time; `timeout_s=0` tries once.
+
+        `key` names whose call it is, where several share the limit fairly; `label` is shown to those who look.
+        """
+        if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 <= timeout_s <= _MAX_WAIT_S:
+            raise BadInput(f"timeout_s is {shown(timeout_s)}.", remedy="Give seconds, 0 to try once.")
+        checked = check_units(units)
+        if key:
+            check_label("key", key)
+        if label:
+            check_label("label", label)
+        desk = self._desk(name)
+        return Slot(desk, self._pump, units=checked, timeout_s=timeout_s, key=key, label=label)
+
+    def try_slot(
+        self, name: str, *, units: dict[str, int] | None = None, key: str = "", label: str = ""
+    ) -> Slot | None:
+        """A slot that is held already, or None; give it back with `release()` or by `with`."""
+        slot = self.slot(name, units=units, timeout_s=0, key=key, label=label)
+        try:
+            return slot.__enter__()
+        except Busy:
+            return None
+
+    def limited(self, name: str, **options: Any) -> Callable[[F], F]:  # noqa: ANN401 - those of slot()
+        """Make every call of a function, async or not, wait for its slot."""
+
+        def wrap(function: F) -> F:
+            if iscoroutinefunction(function):
+
+                @functools.wraps(function)
+                async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
+                    async with self.slot(name, **options):
+                        return await function(*args, **kwargs)
+
+                return acall  # type: ignore[return-value]
+
+            @functools.wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
+                with self.slot(name, **options):
+                    return function(*args, **kwargs)
+
+            return call  # type: ignore[return-value]
+
+        return wrap
+
+    def _desk(self, name: str) -> Desk:
+        desk = self._desks.get(name)
+        if desk is None:
+            check_name("limit", name)
+            with self._lock:
+                desk = self._desks.get(name)
+                if desk is None:
+                    if self._stop_listening is None:
+                        self._stop_listening = self._store.listen(self._sid, self._pump.heard)
+                    desk = self._desks[name] = Desk(name, self._store, self._sid, self._label)
+                    self._pump.add(desk)
+        return desk
+
+    def close(self) -> None:
+        """Tell the store what was given back, and end the threads."""
+        self._pump.close()
+        if self._stop_listening is not None:
+            self._stop_listening()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _after_fork_in_child() -> None:
+    for limiter in list(_alive):
+        limiter.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _flush() -> None:
+    """What was given back at the end of a program shall not wait for its session to end."""
+    for limiter in list(_alive):
+        with suppress(Exception):
+            limiter.close()
+
+
+atexit.register(_flush)

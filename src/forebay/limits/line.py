@@ -1,0 +1,324 @@
+"""What one process holds of one limit and who waits for it there: makes its requests, and shares out the answers."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+from forebay.clock import steady
+from forebay.errors import StoreError
+from forebay.limits.call import Call
+from forebay.limits.waiting import Waiter
+from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
+from forebay.stores.limit_base import LimitStore
+
+LINGER_S = 0.002
+_CONFIRM_S = 0.01
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_MAX_RUNS = 16
+
+
+@dataclass(slots=True, eq=False)
+class Party:
+    """Waiters that came together and want the same; the store knows them by number and count."""
+
+    id: int
+    key: str
+    units: dict[str, int]
+    label: str
+    front: bool
+    waiters: deque[Waiter] = field(default_factory=deque)
+    told: bool = False
+
+    def alike(self, other: Party) -> bool:
+        return (self.key, self.units, self.label, self.front) == (other.key, other.units, other.label, other.front)
+
+
+class Line:
+    """Not safe by itself: hold `lock` for every method. Times are local and steady; instants are the store's."""
+
+    def __init__(self, limit: str, store: LimitStore, sid: str, label: str) -> None:
+        self.limit = limit
+        self.store = store
+        self.sid = sid
+        self.label = label
+        self.lock = threading.Lock()
+        self.busy = False
+        self.terms: Terms | None = None
+        self.answer: Answer | None = None
+        self.failure: StoreError | None = None
+        self.failed_at: float | None = None
+        self.answered_at = steady()
+        self.sure_until = 0.0
+        self.version = 0
+        self._parties: dict[int, Party] = {}
+        self._numbers = 0
+        self._open: set[int] = set()
+        self._restarts: dict[int, Waiter] = {}
+        self._done: list[Done] = []
+        self._hints: list[Hint] = []
+        self._sent = (0, 0)
+        self._changed = False
+        self._again_at = 0.0
+        self._flush_at = 0.0
+        self._confirm_at: float | None = None
+        self._retry_at = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        self._acked = 0
+        self._heard = 0
+        self._next = 1
+        self._seen = -1
+        self._seen_at = 0.0
+
+    # Who waits, and what is held.
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(party.waiters) for party in self._parties.values())
+
+    @property
+    def active(self) -> bool:
+        """Whether its session has to be kept alive."""
+        return bool(self._open or self._parties or self._done)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    @property
+    def wait(self) -> Wait | None:
+        """What the store said last of why the first one waits."""
+        return self.answer["waits"][0] if self.answer and self.answer["waits"] else None
+
+    def ahead_of(self, waiter: Waiter) -> int:
+        count = self.wait["ahead"] if self.wait else 0
+        for party in self._parties.values():
+            for each in party.waiters:
+                if each is waiter:
+                    return count
+                count += 1
+        return count
+
+    def join(
+        self, waiter: Waiter, units: dict[str, int], *, key: str = "", label: str = "", front: bool = False
+    ) -> None:
+        new = Party(self._numbers + 1, key, units, label, front)
+        last = next(reversed(self._parties.values()), None)
+        if last is not None and last.alike(new) and (not last.told or len(self._parties) >= _MAX_RUNS):
+            last.waiters.append(waiter)
+        else:
+            self._numbers += 1
+            new.waiters.append(waiter)
+            self._parties[new.id] = new
+        self._changed = True
+
+    def leave(self, waiter: Waiter) -> bool:
+        """Whether it was still waiting; the store hears of it with the next request."""
+        for party in self._parties.values():
+            if waiter in party.waiters:
+                party.waiters.remove(waiter)
+                self._drop_empty(party)
+                self._changed = True
+                return True
+        for call_id, each in self._restarts.items():
+            if each is waiter:
+                del self._restarts[call_id]
+                return True
+        return False
+
+    def _drop_empty(self, party: Party) -> None:
+        if not party.waiters:
+            del self._parties[party.id]
+
+    def finish(self, call_id: int, outcome: str, units: dict[str, int] | None = None) -> None:
+        """Give a call back; twice is harmless."""
+        if call_id in self._open:
+            self._open.discard(call_id)
+            self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
+            if len(self._done) == 1:
+                self._flush_at = steady() + LINGER_S
+
+    def refused(self, hint: Hint) -> None:
+        self._hints.append(hint)
+        self._changed = True
+
+    def restart(self, waiter: Waiter, call_id: int) -> None:
+        """Ask for a call to count from now on."""
+        self._restarts[call_id] = waiter
+        self._changed = True
+
+    # What to ask, and when.
+
+    def due_at(self, now: float) -> float | None:
+        """When the store has to be asked next; None when there is nothing to ask for."""
+        due: list[float] = []
+        if self._changed:
+            due.append(now)
+        if self._done:
+            crowded = bool(self._parties) or (self.answer is not None and self.answer["others"] > 0)
+            due.append(now if crowded else self._flush_at)
+        if self._parties:
+            due.append(self._again_at)
+            if self._confirm_at is not None:
+                due.append(self._confirm_at)
+        return max(self._retry_at, min(due)) if due else None
+
+    def ask(self, now: float) -> Ask:
+        ask = self._said(now, self._acked + 1)
+        for party in self._parties.values():
+            party.told = True
+        runs: list[Wish] = [
+            {
+                "id": party.id,
+                "key": party.key,
+                "count": len(party.waiters),
+                "units": party.units,
+                "label": party.label,
+                "front": int(party.front),
+            }
+            for party in self._parties.values()
+        ]
+        ask["done"] = [*self._done]
+        ask["hints"] = [*self._hints]
+        ask["starts"] = [*self._restarts]
+        ask["runs"] = runs
+        self._sent = (len(self._done), len(self._hints))
+        self._changed = False
+        self._confirm_at = None
+        return ask
+
+    def again(self) -> None:
+        """Ask at once, whatever was said before."""
+        self._changed = True
+
+    def beat(self, now: float) -> Ask:
+        return self._said(now, 0)
+
+    def _said(self, now: float, n: int) -> Ask:
+        return {
+            "sid": self.sid,
+            "n": n,
+            "heard": self._heard,
+            "next": self._next,
+            "label": self.label,
+            "seen": self._seen,
+            "elapsed": int((now - self._seen_at) * 1000),
+            "version": self.version,
+            "acked": self._acked,
+            "sure": int(now < self.sure_until),
+            "tv": self.answer["tv"] if self.answer else -1,
+            "done": [],
+            "hints": [],
+            "starts": [],
+            "runs": [],
+        }
+
+    # What was answered.
+
+    def take(self, ask: Ask, answer: Answer, asked_at: float, now: float) -> list[Waiter]:
+        """Apply an answer, and tell whom to wake."""
+        self._healed(now)
+        if answer["status"] != "ok":
+            return []
+        self._note(answer, asked_at)
+        if ask["n"] == 0:
+            return self.granted(answer["grants"], now)
+        self.answer = answer
+        self._acked = ask["n"]
+        done, hints = self._sent
+        del self._done[:done]
+        del self._hints[:hints]
+        woken = self.granted(answer["grants"], now)
+        self._confirm_at = None if not answer["grants"] else now + _CONFIRM_S
+        woken += self._restarted(ask, answer)
+        woken += self.tried()
+        wait = self.wait
+        self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
+        if self._parties and wait is None:
+            self._changed = True  # they came while we asked
+        return woken
+
+    def tried(self) -> list[Waiter]:
+        """Those who wanted one answer only, and have it now."""
+        woken = [each for party in self._parties.values() if party.told for each in party.waiters if each.once]
+        for waiter in woken:
+            waiter.settle(None)
+        return woken
+
+    def _note(self, answer: Answer, asked_at: float) -> None:
+        self.version = max(self.version, answer["v"])
+        self._seen, self._seen_at = answer["now"], asked_at
+        if answer["terms"]:
+            self.terms = answer["terms"][0]
+        if self.terms is not None:
+            self.sure_until = max(self.sure_until, asked_at + self.terms["lease"] / 1000)
+
+    def granted(self, grants: list[Grant], now: float) -> list[Waiter]:
+        """Share out what was granted; what nobody waits for any more goes back unsent."""
+        woken: list[Waiter] = []
+        for grant in grants:
+            if grant["g"] <= self._heard:
+                continue
+            self._heard = grant["g"]
+            self._confirm_at = now + _CONFIRM_S
+            party = self._parties.get(grant["run"])
+            for call_id in range(grant["first"], grant["first"] + grant["count"]):
+                self._next = max(self._next, call_id + 1)
+                self._open.add(call_id)
+                if party is None or not party.waiters:
+                    self.finish(call_id, "unsent")
+                    continue
+                waiter = party.waiters.popleft()
+                waiter.settle(Call(self, call_id, grant["at"]))
+                woken.append(waiter)
+            if party is not None:
+                self._drop_empty(party)
+        return woken
+
+    def _restarted(self, ask: Ask, answer: Answer) -> list[Waiter]:
+        woken = []
+        stamps = {each["id"]: each["at"] for each in answer["starts"]}
+        for call_id in ask["starts"]:
+            waiter = self._restarts.pop(call_id, None)
+            if waiter is not None:
+                waiter.settle(Call(self, call_id, stamps[call_id]) if call_id in stamps else None)
+                woken.append(waiter)
+        return woken
+
+    def missed(self, error: StoreError, now: float) -> None:
+        """The store did not answer: the same again, ever more rarely."""
+        self.failure = error
+        if self.failed_at is None:
+            self.failed_at = now
+        self._retry_at = now + self._pause_s
+        self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+        self._changed = self._changed or bool(self._parties or self._done or self._restarts or self._hints)
+
+    def _healed(self, now: float) -> None:
+        self.failure = None
+        self.failed_at = None
+        self.answered_at = now
+        self._retry_at = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+
+    def give_up(self, error: Exception) -> list[Waiter]:
+        """All who wait get this error."""
+        waiters = [waiter for party in self.empty() for waiter in party.waiters]
+        waiters += self._restarts.values()
+        self._restarts.clear()
+        for waiter in waiters:
+            waiter.settle(error)
+        return waiters
+
+    def empty(self) -> list[Party]:
+        """Those who wait, to be served elsewhere."""
+        parties = [*self._parties.values()]
+        self._parties.clear()
+        self._changed = self._changed or bool(parties)
+        return parties
+
+    def age_s(self, call: Call, now: float) -> float:
+        """How long ago the store granted it, at most."""
+        return (self._seen - call.at) / 1000 + now - self._seen_at

@@ -1,0 +1,298 @@
+"""A slot: leave to make one call, taken from all bounds of a limit at once and given back when the block ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Self
+
+from forebay.clock import steady
+from forebay.errors import BadInput, Conflict
+from forebay.ids import shown
+from forebay.limits import telling
+from forebay.limits.call import Call
+from forebay.limits.desk import Desk
+from forebay.limits.waiting import Result, Waiter
+from forebay.model.limit import check_units
+from forebay.observe import emit
+from forebay.rules.cooldown import COOLDOWN, QUOTA
+
+if TYPE_CHECKING:
+    from forebay.limits.pump import Pump
+
+_JITTER = 200  # of a thousand, upward only
+_DAY_S = 86_400.0
+_MAX_PARK_S = 400 * _DAY_S
+_ONCE_S = 5.0  # to hear one answer
+_FAILED = (ConnectionError, TimeoutError)
+
+Steps = Generator[Waiter, Result, Call]
+
+
+class Slot:
+    """`with` and `async with` take it; it may be used once. Say what became of the call if an exception does not.
+
+    Entering the block is the start of the call. Code that prepares for longer than the limit's `start_within_s`
+    calls `start()` (or `await astart()`) again right before it sends.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        pump: Pump,
+        *,
+        units: dict[str, int],
+        timeout_s: float,
+        key: str = "",
+        label: str = "",
+    ) -> None:
+        self._desk = desk
+        self._pump = pump
+        self._units = units
+        self._timeout_s = timeout_s
+        self._key = key
+        self._label = label
+        self._call: Call | None = None
+        self._pid = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._outcome: str | None = None
+        self._settled: dict[str, int] | None = None
+        self._ended = False
+        self.waited_s = 0.0
+
+    @property
+    def limit(self) -> str:
+        return self._desk.limit
+
+    @property
+    def held(self) -> bool:
+        return self._call is not None and not self._ended
+
+    # Taking it.
+
+    def __enter__(self) -> Self:
+        self._drive(self._acquire())
+        return self
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        await self._adrive(self._acquire())
+        return self
+
+    def start(self) -> None:
+        """Right before the bytes are sent: makes sure that the slot still counts where the call will."""
+        if self._is_late():
+            self._drive(self._restart())
+
+    async def astart(self) -> None:
+        if self._is_late():
+            await self._adrive(self._restart())
+
+    def _drive(self, steps: Steps) -> None:
+        """Run the steps on this thread, which may wait."""
+        try:
+            waiter = next(steps)
+            while True:
+                self._pump.drive(self._desk)
+                waiter.wait(self._left_s())
+                waiter = steps.send(waiter.result)
+        except StopIteration as stop:
+            self._call = stop.value
+        finally:
+            steps.close()
+
+    async def _adrive(self, steps: Steps) -> None:
+        """Run the steps in an event loop, which must not wait; a thread asks the store, unless that answers at once."""
+        try:
+            waiter = next(steps)
+            while True:
+                if self._desk.line.store.instant:
+                    self._pump.drive(self._desk)
+                else:
+                    self._pump.poke()
+                await waiter.await_(self._left_s())
+                waiter = steps.send(waiter.result)
+        except StopIteration as stop:
+            self._call = stop.value
+        finally:
+            steps.close()
+
+    def _left_s(self) -> float:
+        return self._ends_at - steady()
+
+    def _acquire(self) -> Steps:
+        if self._call is not None:
+            raise Conflict("This slot was used already.", remedy="Take a new one for each call: limiter.slot(…).")
+        began_at = steady()
+        self._ends_at = began_at + (self._timeout_s or _ONCE_S)
+        call = yield from self._stand(front=False)
+        while self._too_old(call):
+            call = yield from self._renewed(call)
+        self.waited_s = steady() - began_at
+        telling.acquired(self._desk, self.waited_s)
+        return call
+
+    def _restart(self) -> Steps:
+        assert self._call is not None  # noqa: S101 - for the type checker: it is late
+        self._ends_at = steady() + (self._timeout_s or _ONCE_S)
+        emit("late_start", limit=self.limit, age_s=round(self._call.line.age_s(self._call, steady()), 3))
+        call = yield from self._renewed(self._call)
+        while self._too_old(call):
+            call = yield from self._renewed(call)
+        return call
+
+    def _stand(self, *, front: bool) -> Steps:
+        """In line until there is a grant; what ends this early leaves no trace, also if the grant came just then."""
+        waiter = Waiter(self._loop, once=self._timeout_s == 0)
+        line = self._desk.line
+        with line.lock:
+            telling.check_fits(self._desk, self._units)
+            line.join(waiter, self._units, key=self._key, label=self._label, front=front)
+        try:
+            result = yield waiter
+            if result is None:
+                self._refuse(waiter)
+        except BaseException:
+            self._withdraw(waiter)
+            raise
+        if isinstance(result, Exception):
+            raise result
+        assert result is not None  # noqa: S101 - for the type checker: refused above
+        return result
+
+    def _refuse(self, waiter: Waiter) -> NoReturn:
+        """The time is over."""
+        raise telling.busy(self._desk, waiter, self._timeout_s)
+
+    def _withdraw(self, waiter: Waiter) -> None:
+        for line in self._desk.lines:
+            with line.lock:
+                line.leave(waiter)
+        if isinstance(waiter.result, Call):
+            with waiter.result.line.lock:
+                waiter.result.line.finish(waiter.result.id, "unsent")
+        self._pump.poke()
+
+    def _renewed(self, call: Call) -> Steps:
+        """A grant that was used late counts from now on; one that is too old for that asks again, before all others."""
+        line = call.line
+        waiter = Waiter(self._loop)
+        with line.lock:
+            line.restart(waiter, call.id)
+        try:
+            result = yield waiter
+        except BaseException:
+            self._withdraw(waiter)
+            self._give_back(call, "unsent")
+            raise
+        if isinstance(result, Call):
+            return result
+        with line.lock:
+            line.leave(waiter)
+        self._give_back(call, "unsent")
+        if isinstance(result, Exception):
+            self._ended = True
+            raise result
+        return (yield from self._stand(front=True))
+
+    def _too_old(self, call: Call) -> bool:
+        line = call.line
+        with line.lock:
+            now = steady()
+            terms = line.terms
+            return terms is None or now >= line.sure_until or line.age_s(call, now) * 1000 > terms["start"]
+
+    def _is_late(self) -> bool:
+        if self._call is None or self._ended:
+            raise Conflict("This slot is not held.", remedy="Call start() inside the block.")
+        return self._too_old(self._call)
+
+    # Saying what became of the call.
+
+    def throttled(self, retry_after_s: float | None = None) -> None:
+        """The provider refused the call with "not now" (429): a cool-down for everybody who shares the limit."""
+        wait = -1.0
+        if retry_after_s is not None:
+            wait = _seconds("retry_after_s", retry_after_s, most=_DAY_S)
+        self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
+        telling.throttled(self._desk, retry_after_s)
+
+    def quota_exhausted(self, retry_in_s: float) -> None:
+        """A daily or monthly quota is used up: the limit is parked until then, for everybody."""
+        self._hint(QUOTA, _seconds("retry_in_s", retry_in_s, most=_MAX_PARK_S), 0)
+        emit("quota_exhausted", limit=self.limit, retry_in_s=retry_in_s)
+
+    def _hint(self, kind: str, wait_s: float, jitter: int) -> None:
+        call = self._checked()
+        self._outcome = ""
+        with call.line.lock:
+            call.line.refused(
+                {"kind": kind, "at": call.at, "wait": int(wait_s * 1000) if wait_s >= 0 else -1, "jitter": jitter}
+            )
+        self._pump.poke()
+
+    def failed(self) -> None:
+        """The provider is unwell (5xx, no connection); a few of these in a row pause the limit for everybody."""
+        self._checked()
+        self._outcome = "failed"
+
+    def unsent(self) -> None:
+        """Nothing was sent after all: the slot's units are given back, too."""
+        self._checked()
+        self._outcome = "unsent"
+
+    def settle(self, units: dict[str, int]) -> None:
+        """What the call really took, where only its answer tells."""
+        self._checked()
+        self._settled = {unit: count for unit, count in check_units(units).items() if unit in units}
+
+    def _checked(self) -> Call:
+        if self._call is None or self._ended:
+            raise Conflict("This slot is not held.", remedy="Say it inside the block.")
+        return self._call
+
+    # Giving it back.
+
+    def release(self) -> None:
+        """Twice is harmless, and nobody waits for it."""
+        self._end(None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end(error)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._call is None or self._ended or self._pid != os.getpid():
+            return  # a forked child holds nothing of its parent's
+        self._ended = True
+        outcome = self._outcome
+        if outcome is None:
+            outcome = "ok" if error is None else "failed" if isinstance(error, _FAILED) else ""
+        self._give_back(self._call, outcome)
+        telling.released(self._desk)
+
+    def _give_back(self, call: Call, outcome: str) -> None:
+        line = call.line
+        with line.lock:
+            line.finish(call.id, outcome, self._settled)
+            due_at = line.due_at(steady())
+        if due_at is not None:
+            self._pump.poke_by(due_at)
+
+
+def _seconds(what: str, value: object, *, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise BadInput(
+            f"{what} is {shown(value)}.",
+            remedy=f"Give seconds from 0 to {most:.0f}; a quota that is used up for longer is quota_exhausted(…).",
+        )
+    return float(value)

@@ -1,0 +1,150 @@
+"""How a limit stands: what is used of each bound, who holds it, who waits, and what keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forebay.model.limit import Limit
+from forebay.model.limit_record import Record, Terms
+from forebay.rules import admission, cooldown, limit_actions
+from forebay.rules import window_log as logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowUsage:
+    """`next_in_s`: when the next unit fits, 0 being now."""
+
+    unit: str
+    per_s: float
+    n: int
+    used: int
+    free: int
+    next_in_s: float
+
+    @property
+    def utilisation(self) -> float:
+        return self.used / self.n if self.n else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """One call in progress: since when, and what it works on, if its caller said so."""
+
+    for_s: float
+    label: str
+    units: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """One process; `alive` is False when its session has ended and only its calls still count."""
+
+    session: str
+    label: str
+    alive: bool
+    calls: tuple[Holding, ...]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """`blocked_by` is empty when a call could start now, `eta_s` is None where nobody can tell."""
+
+    name: str
+    limit: Limit
+    sources: dict[str, str]
+    in_flight: int
+    free: int | None
+    windows: tuple[WindowUsage, ...]
+    waiting: int
+    sessions: int
+    blocked_by: tuple[str, ...]
+    eta_s: float | None
+    paused: bool
+    paused_for_s: float | None
+    note: str
+    cooldown: str
+    cooldown_for_s: float
+    level: int
+    ramping: bool
+    mean_call_s: float
+    degraded: bool
+    generation: int
+    version: int
+    holders: tuple[Holder, ...]
+
+    @property
+    def utilisation(self) -> float | None:
+        """Of in-flight; None where it is not bounded."""
+        bound = self.limit.in_flight
+        return None if bound is None else self.in_flight / bound if bound else 0.0
+
+
+def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> Usage:
+    """As it would be for somebody who asked now."""
+    now = admission.logical(record, raw)
+    terms = admission.terms_at(record, now)
+    admission.tidy(record, terms, now)
+    used = admission.in_flight(record)
+    waiting = sum(place.run["count"] for place in admission.line(record))
+    eta, by = admission.forecast(record, terms, admission.all_ahead(record), {"calls": 1}, now)
+    cool = record["cool"]
+    return Usage(
+        name=name,
+        limit=limit_actions.limit_of(name, record["layers"], now),
+        sources=limit_actions.source_of(record["layers"], now),
+        in_flight=used,
+        free=None if terms["in_flight"] < 0 else max(0, terms["in_flight"] - used),
+        windows=_windows(record, terms, now),
+        waiting=waiting,
+        sessions=sum(seat["until"] > now for seat in record["seats"].values()),
+        blocked_by=tuple(by),
+        eta_s=None if eta >= admission.FOREVER // 2 else eta / 1000,
+        paused=admission.gate(record, terms, now)[0] == admission.PAUSED,
+        paused_for_s=(record["paused"] - now) / 1000 if record["paused"] > now else None,
+        note=record["note"],
+        cooldown=cool["kind"] if cool["until"] > now else "",
+        cooldown_for_s=max(0, cool["until"] - now) / 1000,
+        level=cool["level"],
+        ramping=cool["until"] <= now and cooldown.room(record, terms, now) < cooldown.MANY,
+        mean_call_s=record["mean"] / 1000,
+        degraded=degraded,
+        generation=record["gen"],
+        version=record["v"],
+        holders=_holders(record, now),
+    )
+
+
+def _windows(record: Record, terms: Terms, now: int) -> tuple[WindowUsage, ...]:
+    found = []
+    for bound in terms["windows"]:
+        log = record["logs"].get(logs.name(bound), {"sum": 0, "items": []})
+        wide = logs.width(bound, terms)
+        next_in = logs.free_in(log, now, wide, bound["n"], 1) if bound["n"] else 0
+        found.append(
+            WindowUsage(
+                unit=bound["unit"],
+                per_s=bound["per"] / 1000,
+                n=bound["n"],
+                used=log["sum"],
+                free=max(0, bound["n"] - log["sum"]),
+                next_in_s=next_in / 1000,
+            )
+        )
+    return tuple(found)
+
+
+def _holders(record: Record, now: int) -> tuple[Holder, ...]:
+    return tuple(
+        Holder(
+            session=sid,
+            label=seat["label"],
+            alive=seat["until"] > now,
+            calls=tuple(
+                Holding(for_s=(now - call["at"]) / 1000, label=call["label"], units=call["units"])
+                for call in seat["calls"]
+            ),
+            waiting=sum(run["count"] for run in seat["runs"]),
+        )
+        for sid, seat in sorted(record["seats"].items())
+    )

@@ -1,0 +1,43 @@
+"""Opens the limit store that an address names."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.stores.address import sqlite_file
+from forebay.stores.limit_base import LimitStore
+
+_LATER = {
+    "postgresql": "A limit store in PostgreSQL",
+    "postgres": "A limit store in PostgreSQL",
+    "dynamodb": "A limit store in DynamoDB",
+    "ssm": "Configuration from SSM",
+}
+_REDIS = {"redis", "rediss", "unix"}
+_REMEDY = "Use redis://host:6379/0, sqlite:///path/to/limits.db, or memory:// for one process."
+
+
+def open_limits(address: str, environment: str) -> LimitStore:
+    """Nothing is read or written before the store is used."""
+    try:
+        scheme, host, path, query, fragment = urlsplit(address)
+    except ValueError:
+        raise BadInput("That is no address.", remedy=_REMEDY) from None
+    if scheme == "memory" and not (host or path or query or fragment):
+        from forebay.stores.memory.limits import MemoryLimits  # noqa: PLC0415 - each store is loaded when named
+
+        return MemoryLimits()
+    if scheme == "sqlite" and (file := sqlite_file(address)) is not None:
+        from forebay.stores.sqlite.limits import SqliteLimits  # noqa: PLC0415 - same
+
+        return SqliteLimits(file, environment=environment)
+    if scheme in _REDIS:
+        from forebay.stores.redis.limits import RedisLimits  # noqa: PLC0415 - same
+
+        return RedisLimits(address, environment=environment)
+    if scheme in _LATER:
+        raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
+    # The address may carry a password: only its scheme is shown.
+    raise BadInput(f"{shown(scheme)}:// does not name a limit store.", remedy=_REMEDY)
