@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import functools
 import os
@@ -11,7 +10,6 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from inspect import iscoroutinefunction
 from typing import Any, Self, TypeVar
 
 from forebay import ids
@@ -186,6 +184,8 @@ class Limiter:
         return usage_of(name, record, raw, degraded=desk is not None and desk.degraded)
 
     async def ausage(self, name: str) -> Usage:
+        import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
         return await asyncio.to_thread(self.usage, name)
 
     # Taking slots.
@@ -225,6 +225,7 @@ class Limiter:
 
     def limited(self, name: str, **options: Any) -> Callable[[F], F]:  # noqa: ANN401 - those of slot()
         """Make every call of a function, async or not, wait for its slot."""
+        from inspect import iscoroutinefunction  # noqa: PLC0415 - takes longer to load than all of ours
 
         def wrap(function: F) -> F:
             if iscoroutinefunction(function):

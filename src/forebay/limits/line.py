@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from forebay.clock import steady
 from forebay.errors import StoreError
 from forebay.limits.call import Call
+from forebay.limits.fitting import misfit
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
 from forebay.stores.limit_base import LimitStore
@@ -233,11 +234,26 @@ class Line:
         woken = self.granted(answer["grants"], now)
         self._confirm_at = None if not answer["grants"] else now + _CONFIRM_S
         woken += self._restarted(ask, answer)
+        if answer["terms"]:
+            woken += self._misfits(answer["terms"][0])
         woken += self.tried()
         wait = self.wait
         self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
         if self._parties and wait is None:
             self._changed = True  # they came while we asked
+        return woken
+
+    def _misfits(self, terms: Terms) -> list[Waiter]:
+        """Those who would wait for ever under these terms."""
+        woken: list[Waiter] = []
+        for party in [*self._parties.values()]:
+            error = misfit(self.limit, terms, party.units)
+            if error is not None:
+                del self._parties[party.id]
+                self._changed = True
+                woken += party.waiters
+                for waiter in party.waiters:
+                    waiter.settle(error)
         return woken
 
     def tried(self) -> list[Waiter]:

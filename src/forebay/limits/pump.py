@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 
 from forebay.clock import steady
 from forebay.errors import NotFound, StoreError
+from forebay.limits import telling
 from forebay.limits.desk import Desk
 from forebay.limits.line import LINGER_S, Line
 from forebay.limits.waiting import wake_all
@@ -96,8 +97,12 @@ class Pump:
             wake_all(woken)
             raise
         with line.lock:
+            before = line.wait
             woken = line.take(ask, answer, asked_at, steady())
+            wait = line.wait
         wake_all(woken)
+        if wait is not None and (before is None or before["by"] != wait["by"]):
+            telling.blocked(desk, wait)
         if line is desk.main:
             desk.answered()
 

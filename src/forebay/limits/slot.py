@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 from collections.abc import Generator
@@ -15,12 +14,15 @@ from forebay.ids import shown
 from forebay.limits import telling
 from forebay.limits.call import Call
 from forebay.limits.desk import Desk
+from forebay.limits.fitting import misfit
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit import check_units
 from forebay.observe import emit
 from forebay.rules.cooldown import COOLDOWN, QUOTA
 
 if TYPE_CHECKING:
+    import asyncio
+
     from forebay.limits.pump import Pump
 
 _JITTER = 200  # of a thousand, upward only
@@ -78,6 +80,8 @@ class Slot:
         return self
 
     async def __aenter__(self) -> Self:
+        import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
         self._loop = asyncio.get_running_loop()
         await self._adrive(self._acquire())
         return self
@@ -149,7 +153,8 @@ class Slot:
         waiter = Waiter(self._loop, once=self._timeout_s == 0)
         line = self._desk.line
         with line.lock:
-            telling.check_fits(self._desk, self._units)
+            if line.terms is not None and (unfit := misfit(self.limit, line.terms, self._units)):
+                raise unfit
             line.join(waiter, self._units, key=self._key, label=self._label, front=front)
         try:
             result = yield waiter

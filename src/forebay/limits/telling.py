@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from forebay.errors import Busy, NeverFits
+from forebay.errors import Busy
 from forebay.limits.desk import Desk
+from forebay.limits.fitting import bound_text
 from forebay.limits.waiting import Waiter
-from forebay.model.limit_record import Answer, Bound
+from forebay.model.limit_record import Wait
 from forebay.observe import emit
 from forebay.rules.admission import FOREVER, IN_FLIGHT
 from forebay.rules.window_log import name as window_name
 
 _FAR_S = FOREVER / 2000
-
-
-def bound_text(bound: Bound) -> str:
-    return f"{bound['n']} {bound['unit']} per {bound['per'] / 1000:g} s"
 
 
 def reason_text(desk: Desk, by: str) -> str:
@@ -24,25 +21,6 @@ def reason_text(desk: Desk, by: str) -> str:
         if window_name(bound) == by:
             return bound_text(bound)
     return by
-
-
-def check_fits(desk: Desk, units: dict[str, int]) -> None:
-    """What can never be granted is refused at once; with the line's lock held."""
-    terms = desk.main.terms
-    if terms is None:
-        return
-    known = {"calls", *(bound["unit"] for bound in terms["windows"])}
-    for unit in units:
-        if unit not in known:
-            raise NeverFits(
-                f"Limit {desk.limit!r} counts no {unit!r}.", remedy=f"It counts: {', '.join(sorted(known))}."
-            )
-    for bound in terms["windows"]:
-        if 0 < bound["n"] < units.get(bound["unit"], 0):
-            raise NeverFits(
-                f"A call of {units[bound['unit']]} {bound['unit']} never fits into {bound_text(bound)}.",
-                remedy="Make smaller calls, or raise the limit.",
-            )
 
 
 def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
@@ -83,12 +61,11 @@ def throttled(desk: Desk, retry_after_s: float | None) -> None:
     emit("rate_limited_retrying", limit=desk.limit, code=429, wait_s=retry_after_s)
 
 
-def blocked(desk: Desk, answer: Answer) -> None:
-    """Said once for each reason that a process begins to wait for."""
-    for wait in answer["waits"]:
-        for by in wait["by"]:
-            fields = {"limit": desk.limit, "wait_s": round(wait["eta"] / 1000, 3), "ahead": wait["ahead"]}
-            if by == IN_FLIGHT:
-                emit("at_in_flight_capacity", **fields)
-            elif "/" in by:
-                emit("rate_limit_reached", window=reason_text(desk, by), **fields)
+def blocked(desk: Desk, wait: Wait) -> None:
+    """Said when callers of this process begin to wait for something else than before."""
+    for by in wait["by"]:
+        fields = {"limit": desk.limit, "wait_s": round(wait["eta"] / 1000, 3), "ahead": wait["ahead"]}
+        if by == IN_FLIGHT:
+            emit("at_in_flight_capacity", **fields)
+        elif "/" in by:
+            emit("rate_limit_reached", window=reason_text(desk, by), **fields)

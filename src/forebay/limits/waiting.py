@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from forebay.limits.call import Call
+if TYPE_CHECKING:
+    import asyncio
+
+    from forebay.limits.call import Call
 
 Result: TypeAlias = "Call | Exception | None"
 
@@ -66,7 +69,9 @@ class Waiter:
 
 def wake_all(waiters: Iterable[Waiter]) -> None:
     """Those of one loop by one call into it: a batch costs as much as one."""
-    here = asyncio._get_running_loop()  # noqa: SLF001 - the one that does not raise
+    # A program that has not loaded it, which takes longer than all of ours, has no loops.
+    loaded = sys.modules.get("asyncio")
+    here = loaded._get_running_loop() if loaded else None  # noqa: SLF001 - the one that does not raise
     by_loop: dict[asyncio.AbstractEventLoop, list[Waiter]] = defaultdict(list)
     for waiter in waiters:
         if waiter.loop is None or waiter.loop is here:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from forebay.clock import Clock
 from forebay.errors import BadInput
 from forebay.ids import shown
-from forebay.stores.base import Ledger
+
+if TYPE_CHECKING:
+    from forebay.stores.base import Ledger
 
 _LATER = {
     "postgresql": "A ledger in PostgreSQL",

@@ -1,0 +1,26 @@
+"""Finds out what a limit can never give."""
+
+from __future__ import annotations
+
+from forebay.errors import NeverFits
+from forebay.model.limit import CALLS
+from forebay.model.limit_record import Bound, Terms
+
+
+def bound_text(bound: Bound) -> str:
+    return f"{bound['n']} {bound['unit']} per {bound['per'] / 1000:g} s"
+
+
+def misfit(limit: str, terms: Terms, units: dict[str, int]) -> NeverFits | None:
+    """Why a call of so many units would wait for ever; None if it would not."""
+    known = {CALLS, *(bound["unit"] for bound in terms["windows"])}
+    for unit in units:
+        if unit not in known:
+            return NeverFits(f"Limit {limit!r} counts no {unit!r}.", remedy=f"It counts: {', '.join(sorted(known))}.")
+    for bound in terms["windows"]:
+        if 0 < bound["n"] < units.get(bound["unit"], 0):
+            return NeverFits(
+                f"A call of {units[bound['unit']]} {bound['unit']} never fits into {bound_text(bound)}.",
+                remedy="Make smaller calls, or raise the limit.",
+            )
+    return None

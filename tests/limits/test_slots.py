@@ -1,0 +1,298 @@
+"""Slots as callers meet them: taken and given back from threads and event loops, in order, leaving no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from forebay.errors import BadInput, Busy, Conflict, NeverFits, NotFound
+from forebay.limits import Limit, Limiter, Window
+from tests.limits.ground import Switchable, until
+
+
+@pytest.fixture(params=["instant", "through threads"])
+def limiter(request: pytest.FixtureRequest) -> Iterator[Limiter]:
+    """In memory, also as a store that an event loop may not call itself."""
+    with Limiter("memory://" if request.param == "instant" else Switchable()) as made:
+        made.define(Limit("two", in_flight=2, call_timeout_s=5))
+        yield made
+
+
+def test_a_slot_is_held_inside_the_block_only(limiter: Limiter) -> None:
+    with limiter.slot("two") as slot:
+        assert slot.held
+        assert limiter.usage("two").in_flight == 1
+    assert not slot.held
+    until(lambda: limiter.usage("two").in_flight == 0)
+
+
+def test_an_async_slot_is_the_same(limiter: Limiter) -> None:
+    async def work() -> None:
+        async with limiter.slot("two") as slot:
+            assert slot.held
+            assert (await limiter.ausage("two")).in_flight == 1
+
+    asyncio.run(work())
+    until(lambda: limiter.usage("two").in_flight == 0)
+
+
+def test_one_too_many_is_told_why_and_who_is_ahead(limiter: Limiter) -> None:
+    with limiter.slot("two"), limiter.slot("two"):
+        with pytest.raises(Busy) as refused, limiter.slot("two", timeout_s=0):
+            raise AssertionError("a third was let in")
+        assert refused.value.blocked_by == ("in_flight",)
+        assert refused.value.position == 0
+        assert limiter.try_slot("two") is None
+    until(lambda: limiter.usage("two").waiting == 0)
+    slot = limiter.try_slot("two")
+    assert slot is not None
+    slot.release()
+    slot.release()
+    until(lambda: limiter.usage("two").in_flight == 0)
+
+
+def test_trying_once_asks_the_store_also_from_a_loop(limiter: Limiter) -> None:
+    async def work() -> None:
+        async with limiter.slot("two", timeout_s=0), limiter.slot("two", timeout_s=0):
+            with pytest.raises(Busy):
+                async with limiter.slot("two", timeout_s=0):
+                    pass
+
+    asyncio.run(work())
+
+
+def test_busy_survives_pickling() -> None:
+    busy = Busy("No.", remedy="Wait.", limit="two", eta_s=1.5, position=3, blocked_by=("in_flight",))
+    again = pickle.loads(pickle.dumps(busy))
+    assert (again.what, again.remedy, again.eta_s, again.position) == ("No.", "Wait.", 1.5, 3)
+    assert again.blocked_by == ("in_flight",)
+
+
+def test_who_waits_is_let_in_when_another_leaves(limiter: Limiter) -> None:
+    first, second = limiter.slot("two").__enter__(), limiter.slot("two").__enter__()
+    entered = threading.Event()
+
+    def third() -> None:
+        with limiter.slot("two"):
+            entered.set()
+
+    thread = threading.Thread(target=third)
+    thread.start()
+    assert not entered.wait(0.05)
+    first.release()
+    assert entered.wait(2)
+    thread.join()
+    second.release()
+
+
+def test_callers_of_threads_and_loops_are_served_in_order(limiter: Limiter) -> None:
+    limiter.define(Limit("one", in_flight=1))
+    order: list[int] = []
+    gate = limiter.slot("one").__enter__()
+
+    def by_thread(number: int) -> None:
+        with limiter.slot("one"):
+            order.append(number)
+
+    def by_loop(number: int) -> None:
+        async def work() -> None:
+            async with limiter.slot("one"):
+                order.append(number)
+
+        asyncio.run(work())
+
+    threads = []
+    for number in range(6):
+        thread = threading.Thread(target=(by_thread, by_loop)[number % 2], args=(number,))
+        thread.start()
+        threads.append(thread)
+        until(lambda number=number: limiter.usage("one").waiting == number + 1)
+    gate.release()
+    for thread in threads:
+        thread.join(5)
+    assert order == [0, 1, 2, 3, 4, 5]
+
+
+def test_many_threads_never_exceed_the_limit(limiter: Limiter) -> None:
+    inside, most, lock = 0, 0, threading.Lock()
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with limiter.slot("two"):
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                time.sleep(0.0005)
+                with lock:
+                    inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert most == 2
+
+
+def test_a_caller_whose_time_is_over_leaves_no_trace(limiter: Limiter) -> None:
+    with limiter.slot("two"), limiter.slot("two"):
+        with pytest.raises(Busy), limiter.slot("two", timeout_s=0.02):
+            pass
+        until(lambda: limiter.usage("two").waiting == 0)
+    until(lambda: limiter.usage("two").in_flight == 0)
+
+
+def test_a_cancelled_task_leaves_no_trace_whenever_it_is_cancelled(limiter: Limiter) -> None:
+    async def work() -> None:
+        async def hold() -> None:
+            async with limiter.slot("two"):
+                await asyncio.sleep(0.001)
+
+        for turn in range(60):
+            tasks = [asyncio.create_task(hold()) for _ in range(4)]
+            await asyncio.sleep(turn * 0.0001)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(work())
+    until(lambda: limiter.usage("two").waiting == 0)
+    until(lambda: limiter.usage("two").in_flight == 0)
+
+
+def test_a_slot_can_be_used_once(limiter: Limiter) -> None:
+    slot = limiter.slot("two")
+    with pytest.raises(Conflict):
+        slot.start()
+    with slot:
+        pass
+    with pytest.raises(Conflict), slot:
+        pass
+    with pytest.raises(Conflict):
+        slot.throttled(1)
+
+
+def test_what_can_never_be_granted_is_refused_at_once(limiter: Limiter) -> None:
+    limiter.define(Limit("pages", windows=[Window(100, per_s=60, unit="pages")]))
+    with limiter.slot("pages", units={"pages": 1}):
+        pass
+    with pytest.raises(NeverFits, match="100 pages per 60 s"), limiter.slot("pages", units={"pages": 101}):
+        pass
+    with pytest.raises(NeverFits, match="tokens"), limiter.slot("pages", units={"tokens": 1}):
+        pass
+
+
+def test_the_first_call_that_never_fits_is_refused_too(limiter: Limiter) -> None:
+    limiter.define(Limit("pages", windows=[Window(100, per_s=60, unit="pages")]))
+    with pytest.raises(NeverFits), limiter.slot("pages", units={"pages": 101}):
+        pass
+
+
+def test_an_unknown_limit_is_named(limiter: Limiter) -> None:
+    with pytest.raises(NotFound, match="nope"), limiter.slot("nope"):
+        pass
+    with pytest.raises(NotFound):
+        limiter.usage("nope")
+
+
+@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), True, "1", 1e12])
+def test_a_bad_timeout_is_refused(limiter: Limiter, bad: object) -> None:
+    with pytest.raises(BadInput):
+        limiter.slot("two", timeout_s=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [-1, float("nan"), 1e9, True, "12"])
+def test_a_bad_hint_is_refused(limiter: Limiter, bad: object) -> None:
+    with limiter.slot("two") as slot, pytest.raises(BadInput, match="quota"):
+        slot.throttled(bad)  # type: ignore[arg-type]
+
+
+def test_a_refusal_pauses_everybody_until_its_time_is_over(limiter: Limiter) -> None:
+    with limiter.slot("two") as slot:
+        slot.throttled(retry_after_s=0.2)
+    began_at = time.monotonic()
+    until(lambda: limiter.usage("two").cooldown == "cooldown")
+    with limiter.slot("two") as probe:
+        assert time.monotonic() - began_at > 0.15
+        with pytest.raises(Busy) as refused, limiter.slot("two", timeout_s=0):
+            pass
+        assert "ramp" in refused.value.blocked_by
+        assert probe.held
+
+
+def test_what_a_call_really_took_is_settled(limiter: Limiter) -> None:
+    limiter.define(Limit("tokens", windows=[Window(1000, per_s=60, unit="tokens")]))
+    with limiter.slot("tokens", units={"tokens": 900}) as slot:
+        slot.settle({"tokens": 100})
+    until(lambda: limiter.usage("tokens").windows[0].used == 100)
+    with limiter.slot("tokens", units={"tokens": 400}) as slot:
+        slot.unsent()
+    until(lambda: limiter.usage("tokens").windows[0].used == 100)
+
+
+def test_failures_in_a_row_open_the_breaker(limiter: Limiter) -> None:
+    limiter.define(Limit("weak", in_flight=2, breaker_after=3, cooldown_s=(0.1,)))
+    for _ in range(3):
+        with pytest.raises(ConnectionError), limiter.slot("weak"):
+            raise ConnectionError
+    until(lambda: limiter.usage("weak").cooldown == "breaker")
+
+
+def test_functions_of_both_colours_can_be_limited(limiter: Limiter) -> None:
+    @limiter.limited("two")
+    def plain(value: int) -> int:
+        assert limiter.usage("two").in_flight == 1
+        return value + 1
+
+    @limiter.limited("two", units={"calls": 1})
+    async def colourful(value: int) -> int:
+        return value + 2
+
+    assert plain(1) == 2
+    assert asyncio.run(colourful(1)) == 3
+
+
+def test_a_slot_that_is_used_late_is_asked_for_anew(limiter: Limiter) -> None:
+    limiter.define(Limit("strict", in_flight=1, windows=[Window(5, per_s=0.5)], start_within_s=0.02, transit_s=0))
+    with limiter.slot("strict") as slot:
+        first = slot._call
+        slot.start()
+        assert slot._call == first
+        time.sleep(0.05)
+        slot.start()
+        assert slot._call is not None
+        assert first is not None
+        assert slot._call.at >= first.at + 30
+        assert limiter.usage("strict").in_flight == 1
+        assert limiter.usage("strict").windows[0].used == 1
+        time.sleep(0.6)
+        slot.start()
+        assert slot._call.id != first.id
+        assert limiter.usage("strict").windows[0].used == 1
+    until(lambda: limiter.usage("strict").in_flight == 0)
+
+
+def test_keys_share_a_limit_evenly(limiter: Limiter) -> None:
+    limiter.define(Limit("one", in_flight=1))
+    served: list[str] = []
+
+    async def work() -> None:
+        async def call(key: str) -> None:
+            async with limiter.slot("one", key=key):
+                served.append(key)
+
+        async with limiter.slot("one"):
+            tasks = [asyncio.create_task(call("crowd")) for _ in range(100)]
+            await asyncio.sleep(0.02)
+            tasks += [asyncio.create_task(call("few")) for _ in range(10)]
+            await asyncio.sleep(0.02)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(work())
+    assert abs(served[:20].count("few") - 10) <= 1
