@@ -26,7 +26,10 @@ MOST_CALLERS = 512
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--adapter", required=True, help="module:factory, such as chaos.limits.controls:CountThenAdd")
+    add("--scenario", help="one by name, or all: the faults that the limiter must hold under; a wrong name lists them")
+    add("--store", choices=["memory", "sqlite", "redis"], help="of the scenario; without one all that can suffer it")
+    add("--short", action="store_true", help="the scenario's short form")
+    add("--adapter", help="module:factory, such as chaos.limits.controls:CountThenAdd; of a scenario: another limiter")
     add("--address", default="", help="what the factory gets; 'valkey' or 'coordinator' starts one for the run")
     add("--set", type=_setting, action="append", default=[], metavar="NAME=JSON", help="more settings for the factory")
     add("--processes", type=int, default=4)
@@ -65,6 +68,12 @@ def _setting(text: str) -> tuple[str, object]:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.scenario:
+        from chaos.limits import playing  # noqa: PLC0415 - needs the tests' servers, which only a checkout has
+
+        return playing.run(options)
+    if options.adapter is None:
+        sys.exit("nothing to judge: name a --scenario, or an --adapter and its load.")
     if options.in_flight is None and not options.window:
         sys.exit("nothing to judge: name --in-flight, --window, or both.")
     if options.seconds > LONGEST_S or options.processes * options.callers > MOST_CALLERS:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,8 @@ class Refusal:
     retry_after_s: float = 1.0
     calls: int | None = 1
     for_s: float | None = None
+    worked: bool = False
+    """It comes when the work would have been done, so that several are refused before any caller knows."""
 
     def order(self, limit: str) -> Message:
         order: Message = {
@@ -50,8 +53,18 @@ class Refusal:
             "retry_after_s": self.retry_after_s,
             "calls": self.calls,
             "for_s": self.for_s,
+            "worked": self.worked,
         }
         return {name: value for name, value in order.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Something else that happens at an instant; marked by its name, and by `<name>, done` when it is over."""
+
+    at_s: float
+    name: str
+    do: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +78,19 @@ class Plan:
     processes: int = 2
     callers: int = 4
     tasks: bool = False
+    mixed: bool = False
+    """Every other process has tasks where the others have threads."""
+    loops: int = 0
     seconds: float = 5.0
     limit: str = "chaos"
     work_s: float = 0.05
     units: int = 1
+    sizes: tuple[int, ...] = ()
+    """The units of a call, by process in turn, where they differ."""
     sticky: bool = False
     strikes: tuple[Strike, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    acts: tuple[Act, ...] = ()
     turn: tuple[float, float] | None = None
     """(every_s, before_s): begin so long before the wall clock is a multiple of it, where calendar windows turn."""
 
@@ -115,17 +134,19 @@ class Load:
     def _start(self, provider: str, stack: ExitStack) -> None:
         plan = self._plan
         for number in range(plan.processes):
+            units = plan.sizes[number % len(plan.sizes)] if plan.sizes else plan.units
             orders = Orders(
                 name=f"w{number}",
                 provider=provider,
                 adapter=plan.adapter,
                 address=plan.address,
-                settings=plan.settings,
+                settings=plan.settings | {"units": units},
                 callers=plan.callers,
-                tasks=plan.tasks,
+                tasks=plan.tasks or (plan.mixed and number % 2 == 1),
+                loops=plan.loops,
                 limit=plan.limit,
                 work_s=plan.work_s,
-                units=plan.units,
+                units=units,
             )
             complaints = stack.enter_context((plan.folder / f"{orders.name}.stderr").open("wb"))
             self._workers[orders.name] = subprocess.Popen(
@@ -151,14 +172,22 @@ class Load:
         begun_at = time.monotonic()
         strikes = sorted(self._plan.strikes, key=lambda one: one.at_s)
         refusals = sorted(self._plan.refusals, key=lambda one: one.at_s)
+        acts = sorted(self._plan.acts, key=lambda one: one.at_s)
         while (now_s := time.monotonic() - begun_at) < self._plan.seconds:
             while strikes and strikes[0].at_s <= now_s:
                 self._strike(strikes.pop(0))
             while refusals and refusals[0].at_s <= now_s:
                 self._control.ask(refusals.pop(0).order(self._plan.limit))
+            while acts and acts[0].at_s <= now_s:
+                self._act(acts.pop(0))
             for name in [name for name, until in self._frozen.items() if until <= time.monotonic()]:
                 self._thaw(name)
             time.sleep(_TICK_S)
+
+    def _act(self, act: Act) -> None:
+        self._mark(act.name)
+        act.do()
+        self._mark(f"{act.name}, done")
 
     def _strike(self, strike: Strike) -> None:
         name = strike.who or self._busiest()

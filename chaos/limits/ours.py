@@ -2,49 +2,110 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
+from chaos.journal import Journal
 from chaos.limits.adapter import Settings
+from chaos.limits.moved import opened
+from forebay.errors import StoreError
 from forebay.limits import Limit, Limiter, Slot, Window
 
+ENVIRONMENT = "chaos"
 _WAIT_S = 600.0
+_PAUSE_S = 0.05
+_FIELDS = ("lease_s", "heartbeat_s", "when_store_down", "on_disconnect", "cooldown_s", "breaker_after")
 
 
 class Ours:
     """Every process defines the same limit, as programs do."""
 
     def __init__(self, address: str, settings: Settings) -> None:
-        self._limiter = Limiter(address, environment="chaos")
+        self._settings = settings
+        self._limiter = Limiter(opened(address, ENVIRONMENT, settings.get("clock")), environment=ENVIRONMENT)
         self._name = settings["limit"]
-        self._units = {"calls": settings["units"]}
-        fields: dict[str, Any] = {
-            name: settings[name]
-            for name in ("lease_s", "heartbeat_s", "when_store_down", "on_disconnect", "cooldown_s", "breaker_after")
-            if name in settings
-        }
-        self._limiter.define(
-            Limit(
-                self._name,
-                in_flight=settings["in_flight"],
-                windows=tuple(Window(n, per_s) for n, per_s in settings["windows"]),
-                start_within_s=settings["start_within_s"],
-                transit_s=settings["transit_s"],
-                call_timeout_s=settings["call_timeout_s"],
-                **fields,
-            )
+        self._units = {settings.get("unit", "calls"): settings["units"]}
+        self._late_s: float = settings.get("late_s", 0.0)
+        self._without_hint: bool = settings.get("without_hint", False)
+        self._errors = Journal(Path(settings["errors"])) if "errors" in settings else None
+        self._limiter.define(self.limit())
+
+    def limit(self) -> Limit:
+        settings = self._settings
+        fields: dict[str, Any] = {name: settings[name] for name in _FIELDS if name in settings}
+        return Limit(
+            self._name,
+            in_flight=settings["in_flight"],
+            windows=tuple(Window(*window) for window in settings["windows"]),
+            start_within_s=settings["start_within_s"],
+            transit_s=settings["transit_s"],
+            call_timeout_s=settings["call_timeout_s"],
+            **fields,
         )
 
     @contextmanager
     def slot(self) -> Iterator[Told]:
-        with self._limiter.slot(self._name, units=self._units, timeout_s=_WAIT_S) as slot:
-            yield Told(slot)
+        while (slot := self._entered(self._slot())) is None:
+            time.sleep(_PAUSE_S)
+        try:
+            if self._late_s:
+                time.sleep(self._late())
+            yield self.told(slot)
+        except StoreError as error:
+            self._note(error)
+        finally:
+            slot.release()
+
+    def _entered(self, slot: Slot) -> Slot | None:
+        try:
+            return slot.__enter__()
+        except StoreError as error:
+            self._note(error)
+            return None
 
     @asynccontextmanager
     async def aslot(self) -> AsyncIterator[Atold]:
-        async with self._limiter.slot(self._name, units=self._units, timeout_s=_WAIT_S) as slot:
-            yield Atold(slot)
+        while (slot := await self._aentered(self._slot())) is None:  # noqa: ASYNC110 - there is nobody to wake it
+            await asyncio.sleep(_PAUSE_S)
+        try:
+            if self._late_s:
+                await asyncio.sleep(self._late())
+            yield self.atold(slot)
+        except StoreError as error:
+            self._note(error)
+        finally:
+            slot.release()
+
+    async def _aentered(self, slot: Slot) -> Slot | None:
+        try:
+            return await slot.__aenter__()
+        except StoreError as error:
+            self._note(error)
+            return None
+
+    def _slot(self) -> Slot:
+        return self._limiter.slot(self._name, units=self._units, timeout_s=_WAIT_S)
+
+    def told(self, slot: Slot) -> Told:
+        return Told(slot, without_hint=self._without_hint)
+
+    def atold(self, slot: Slot) -> Atold:
+        return Atold(slot, without_hint=self._without_hint)
+
+    def _late(self) -> float:
+        """How long this caller dawdles between its slot and its call."""
+        return random.uniform(0, self._late_s)
+
+    def _note(self, error: StoreError) -> None:
+        """Where callers are told that the store is gone they go on; anywhere else it is a crash."""
+        if self._errors is None:
+            raise error
+        self._errors.note("error", kind=type(error).__name__)
 
     def close(self) -> None:
         self._limiter.close()
@@ -53,15 +114,16 @@ class Ours:
 class Told:
     """What the load says, in the limiter's words."""
 
-    def __init__(self, slot: Slot) -> None:
+    def __init__(self, slot: Slot, *, without_hint: bool) -> None:
         self._slot = slot
+        self._without_hint = without_hint
 
     def start(self) -> object:
         self._slot.start()
         return None
 
     def throttled(self, retry_after_s: float) -> None:
-        self._slot.throttled(retry_after_s)
+        self._slot.throttled(None if self._without_hint else retry_after_s)
 
     def failed(self, _status: float) -> None:
         self._slot.failed()

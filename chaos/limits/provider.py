@@ -33,6 +33,8 @@ class Refusal:
     retry_after_s: float
     calls: float
     until: float
+    worked: bool
+    """Answered when the work would have been done, not at once."""
 
 
 class Provider:
@@ -48,7 +50,12 @@ class Provider:
         self._count += 1
         who = str(call.get("who", ""))
         self._journal.note(
-            "arrived", call=self._count, limit=str(call["limit"]), units=int(call.get("units", 1)), who=who
+            "arrived",
+            call=self._count,
+            limit=str(call["limit"]),
+            units=int(call.get("units", 1)),
+            who=who,
+            sent=call.get("sent"),
         )
         self._open[self._count] = who
         return self._count
@@ -58,8 +65,8 @@ class Provider:
         self._journal.note("ended", call=number, status=status)
         del self._open[number]
 
-    def refused(self, number: int, limit: str) -> Message | None:
-        """The answer to this call, if it is not to be worked on."""
+    def refusal(self, limit: str) -> Refusal | None:
+        """What the call that has just arrived is to be answered with, if it is refused."""
         refusal = self._refusals.get(limit)
         if refusal is None:
             return None
@@ -67,6 +74,10 @@ class Provider:
         if refusal.calls < 0 or time.monotonic() >= refusal.until:
             del self._refusals[limit]
             return None
+        return refusal
+
+    def refused(self, number: int, limit: str, refusal: Refusal) -> Message:
+        """The answer to this call."""
         who = self._open[number]
         self.ended(number, refusal.status)
         if refusal.status != 429:
@@ -82,6 +93,7 @@ class Provider:
                     retry_after_s=float(order.get("retry_after_s", 1.0)),
                     calls=float(order.get("calls", "inf")),
                     until=time.monotonic() + float(order.get("for_s", "inf")),
+                    worked=bool(order.get("worked", False)),
                 )
             case "mark":
                 self._journal.note("mark", **{name: value for name, value in order.items() if name != "do"})
@@ -124,16 +136,20 @@ class Connection(asyncio.Protocol):
             self._provider.ended(number, 499)
 
     def _call(self, call: Message) -> None:
+        limit = str(call["limit"])
         number = self._provider.arrived(call)
-        refusal = self._provider.refused(number, str(call["limit"]))
-        if refusal is not None:
-            self._answer(refusal)
+        refusal = self._provider.refusal(limit)
+        if refusal is not None and not refusal.worked:
+            self._answer(self._provider.refused(number, limit, refusal))
             return
         loop = asyncio.get_running_loop()
-        self._timers[number] = loop.call_later(float(call["work_s"]), self._done, number)
+        self._timers[number] = loop.call_later(float(call["work_s"]), self._done, number, limit, refusal)
 
-    def _done(self, number: int) -> None:
+    def _done(self, number: int, limit: str, refusal: Refusal | None) -> None:
         del self._timers[number]
+        if refusal is not None:
+            self._answer(self._provider.refused(number, limit, refusal))
+            return
         self._provider.ended(number, 200)
         self._answer({"status": 200})
 

@@ -22,6 +22,8 @@ class Call:
     arrived_at: float
     ended_at: float = math.inf
     status: int | None = None
+    sent_at: float | None = None
+    """As its caller says, which shared the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,13 @@ def parse(records: Iterable[Record]) -> Records:
 
 
 def _call(arrived: Record, ended: Record | None) -> Call:
-    call = Call(arrived["call"], arrived["limit"], arrived["who"], arrived["units"], arrived["m"])
-    if ended is None:
-        return call
     return Call(
-        call.number, call.limit, call.who, call.units, call.arrived_at, ended_at=ended["m"], status=ended["status"]
+        arrived["call"],
+        arrived["limit"],
+        arrived["who"],
+        arrived["units"],
+        arrived["m"],
+        ended_at=math.inf if ended is None else ended["m"],
+        status=None if ended is None else ended["status"],
+        sent_at=arrived.get("sent"),
     )

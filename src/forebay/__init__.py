@@ -8,16 +8,19 @@ if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
     from forebay.engine.context import Context
     from forebay.engine.signals import Permanent, Reschedule, Retry
+    from forebay.model.limit import Limit, Window
 
-__all__ = ["Context", "Finished", "Forebay", "Permanent", "Reschedule", "Retry"]
+__all__ = ["Context", "Finished", "Forebay", "Limit", "Permanent", "Reschedule", "Retry", "Window"]
 
 _HOMES = {
     "Context": "forebay.engine.context",
     "Finished": "forebay.app.finished",
     "Forebay": "forebay.app.forebay",
+    "Limit": "forebay.model.limit",
     "Permanent": "forebay.engine.signals",
     "Reschedule": "forebay.engine.signals",
     "Retry": "forebay.engine.signals",
+    "Window": "forebay.model.limit",
 }
 
 

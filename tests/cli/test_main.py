@@ -20,14 +20,14 @@ def test_run_says_that_it_comes_later_and_exits_2(capsys: pytest.CaptureFixture[
     assert err == "forebay run: not available yet: the document pipeline comes with a later version.\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--what"], ["serve"], ["limits", "list"]])
+@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--what"], ["serve"], ["keys", "list"]])
 def test_a_wrong_call_exits_2_and_points_at_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "forebay --help" in capsys.readouterr().err
 
 
 def test_a_command_that_is_nearly_right_is_suggested(here: Ground) -> None:
-    assert "Did you mean list?" in here.run("lits").err
+    assert "Did you mean list?" in here.run("lsit").err
     answer = here.run("dead", "lst")
     assert (answer.code, "Did you mean list?" in answer.err) == (2, True)
     assert "forebay dead --help" in here.run("dead").err

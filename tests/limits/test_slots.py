@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -90,6 +91,10 @@ def test_who_waits_is_let_in_when_another_leaves(limiter: Limiter) -> None:
     second.release()
 
 
+def waits(limiter: Limiter, count: int) -> bool:
+    return limiter.usage("one").waiting == count
+
+
 def test_callers_of_threads_and_loops_are_served_in_order(limiter: Limiter) -> None:
     limiter.define(Limit("one", in_flight=1))
     order: list[int] = []
@@ -111,7 +116,7 @@ def test_callers_of_threads_and_loops_are_served_in_order(limiter: Limiter) -> N
         thread = threading.Thread(target=(by_thread, by_loop)[number % 2], args=(number,))
         thread.start()
         threads.append(thread)
-        until(lambda number=number: limiter.usage("one").waiting == number + 1)
+        until(partial(waits, limiter, number + 1))
     gate.release()
     for thread in threads:
         thread.join(5)

@@ -1,4 +1,4 @@
-"""Runs the state machine over a ledger for as long as the profile says."""
+"""Runs a state machine for as long as the profile says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from hypothesis import Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from obstore.store import MemoryStore
 
 from forebay.clock import Clock
@@ -18,12 +18,12 @@ from forebay.testing.machine import LedgerMachine, ledger_machine
 FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
 
 
-def run(machine: type[LedgerMachine], *, examples: int) -> None:
+def run(machine: type[RuleBasedStateMachine], *, examples: int) -> None:
     """`examples` is for the quick run; a long one has its own number."""
     run_state_machine_as_test(machine, settings=settings() if FUZZ else settings(max_examples=examples))
 
 
-def run_until_failure(machine: type[LedgerMachine], *, examples: int) -> None:
+def run_until_failure(machine: type[RuleBasedStateMachine], *, examples: int) -> None:
     """The same way each time, and without making the failing example small: it only has to be found."""
     unshrunk = settings(settings.get_profile("test"), max_examples=examples, phases=[Phase.generate])
     run_state_machine_as_test(machine, settings=unshrunk)

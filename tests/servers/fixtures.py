@@ -6,6 +6,7 @@ import pytest
 
 from tests.servers.ministack import MiniStackServer, ministack
 from tests.servers.postgres import postgres
+from tests.servers.redis62 import redis62
 from tests.servers.seaweedfs import seaweedfs
 from tests.servers.server import Server
 from tests.servers.valkey import valkey
@@ -20,6 +21,12 @@ def postgres_server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def valkey_server() -> Iterator[Server]:
     with valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis62_server() -> Iterator[Server]:
+    with redis62() as server:
         yield server
 
 

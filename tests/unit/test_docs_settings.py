@@ -15,6 +15,7 @@ LINES = PAGE.splitlines()
 COMPUTED = {
     "home": "the user's data folder",
     "ledger": "`sqlite:///<home>/forebay.db`",
+    "limits": "beside the ledger",
     "blobs": "`file://<home>/blobs`",
     "processes": "usable cores",
 }

@@ -244,11 +244,47 @@ def test_a_bad_address_is_refused_without_showing_it(address: str, tmp_path: Pat
     ],
 )
 def test_secrets_in_addresses_are_masked_wherever_settings_are_shown(address: str, tmp_path: Path) -> None:
-    settings = load({"ledger": address, "blobs": address}, environ=HOME, cwd=tmp_path)
+    settings = load({"ledger": address, "limits": address, "blobs": address}, environ=HOME, cwd=tmp_path)
     shown = f"{settings!r} {settings} {settings.sources()}"
     assert CANARY not in shown
-    assert shown.count("host/db") == 6
+    assert shown.count("host/db") == 10  # thrice of each three, and as the default of the limits
     assert settings.ledger == address
+
+
+@pytest.mark.parametrize(
+    ("ledger", "limits"),
+    [
+        ("sqlite:////data/forebay.db", "sqlite:////data/forebay.db-limits.db"),
+        ("memory://", "memory://"),
+        ("postgresql://host/db", "postgresql://host/db"),
+    ],
+)
+def test_limits_lie_beside_the_ledger_unless_they_are_named(ledger: str, limits: str, tmp_path: Path) -> None:
+    assert load({"ledger": ledger}, environ=HOME, cwd=tmp_path).limits == limits
+    chosen = {**HOME, "FOREBAY_LIMITS": "redis://host/0"}
+    assert load({"ledger": ledger}, environ=chosen, cwd=tmp_path).limits == "redis://host/0"
+
+
+def test_limits_in_the_file_are_tables_beside_their_address(tmp_path: Path) -> None:
+    file = written(tmp_path / "forebay.toml", '[limits]\naddress = "redis://a/0"\n[limits.adobe]\nin_flight = 5\n')
+    settings = load(environ=HOME, cwd=tmp_path)
+    assert settings.limits == "redis://a/0"
+    assert source(settings, "limits").source == str(file)
+    written(file, "[limits.address]\nin_flight = 5\n")
+    assert source(load(environ=HOME, cwd=tmp_path), "limits").source == "default"
+    written(file, 'limits = "redis://b/0"')
+    assert load(environ=HOME, cwd=tmp_path).limits == "redis://b/0"
+
+
+@pytest.mark.parametrize("text", ["[limits]\nadobe = 5", "[limits]\naddress = 5", "limits = 5", "[[limits]]\nx = 5"])
+def test_limits_that_are_neither_an_address_nor_tables_are_refused(text: str, tmp_path: Path) -> None:
+    written(tmp_path / "forebay.toml", text)
+    refused(tmp_path)
+
+
+def test_variables_of_single_limits_are_no_strangers(tmp_path: Path) -> None:
+    environ = {**HOME, "FOREBAY_LIMIT_ADOBE_IN_FLIGHT": "5", "FOREBAY_LIMITES": "x"}
+    assert load(environ=environ, cwd=tmp_path).unknown_variables() == ["FOREBAY_LIMITES"]
 
 
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:

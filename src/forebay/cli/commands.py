@@ -11,6 +11,7 @@ class Command(NamedTuple):
 GROUPS = {
     "dead": "Dead letters: tasks that failed and that nothing will retry by itself.",
     "lanes": "Lanes: tasks that wait for the same thing.",
+    "limits": "Limits: how much of a provider's quota is used, by whom, and how much may be.",
     "config": "The settings.",
     "store": "The ledger and the blob store.",
 }
@@ -34,6 +35,17 @@ COMMANDS = {
     "lanes list": Command("List lanes that are paused or have open tasks.", "lanes:listing"),
     "lanes pause": Command("Let no task of a lane start; what runs goes on.", "lanes:pause"),
     "lanes resume": Command("End the pause of a lane.", "lanes:resume"),
+    "limits list": Command("List limits and how they stand.", "limits:listing"),
+    "limits show": Command("Show a limit: its bounds, who set them, who uses it and who waits.", "limits:show"),
+    "limits set": Command("Change or define a limit, for every process at once.", "limits:change"),
+    "limits pause": Command("Let no call of a limit start; what runs goes on.", "limits:pause"),
+    "limits resume": Command("End the pause, cool-down or park of a limit.", "limits:resume"),
+    "limits clear": Command("Take back what was set of a limit.", "limits:clear"),
+    "limits reset": Command("Forget what processes hold of a limit that have ended, or all of it.", "limits:reset"),
+    "limits presets": Command(
+        "List the limits that come with Forebay, and where their numbers come from.", "limits:presets"
+    ),
+    "plan": Command("Tell which bound of a limit binds, and the throughput to expect.", "plan:plan"),
     "config show": Command("Show each setting, its value and who set it.", "config:show"),
     "doctor": Command("Check this installation and say what to do.", "doctor:doctor"),
     "store init": Command("Create the home folder, the ledger and the blob store.", "store:init"),

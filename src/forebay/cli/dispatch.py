@@ -18,7 +18,7 @@ from forebay.cli.help import of_command, of_group
 from forebay.errors import ForebayError
 from forebay.ids import printable
 
-_GLOBAL = {"--ledger", "--config", "--output", "-o"}
+_GLOBAL = {"--ledger", "--limits", "--config", "--output", "-o"}
 _VERBOSE = "--verbose"
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 

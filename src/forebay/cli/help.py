@@ -23,10 +23,16 @@ _COMMON = [
 
 _VALUES = {
     "--bulk": "FILE",
+    "--call-time": "DURATION",
+    "--call-timeout": "DURATION",
     "--config": "FILE",
     "--deadline": "ISO",
+    "--for": "DURATION",
+    "--in-flight": "N",
     "--input": "JSON",
     "--ledger": "URL",
+    "--limits": "URL",
+    "--max-cooldown": "DURATION",
     "--output": "FILE",
     "--start-at": "ISO",
     "--until": "ISO",

@@ -12,7 +12,7 @@ from forebay.cli import output
 from forebay.cli.acting import answer
 from forebay.cli.cells import when
 from forebay.cli.opening import opened, who
-from forebay.cli.options import Reading
+from forebay.cli.options import Duration, Reading
 from forebay.errors import BadInput
 
 _USUAL = Reading()
@@ -50,7 +50,7 @@ def pause(
     /,
     *,
     until: Annotated[str | None, Parameter(help="When it ends: an ISO instant, or +SECONDS.")] = None,
-    seconds: Annotated[float | None, Parameter(name="--for", help="Seconds that it lasts.")] = None,
+    lasting: Duration = None,
     note: Annotated[str, Parameter(show_default=False, help="Why; it is shown with the lane.")] = "",
     common: Reading = _USUAL,
 ) -> int:
@@ -58,13 +58,12 @@ def pause(
     from forebay.cli import reading
     from forebay.engine.signals import instant
     from forebay.model.exchange import Action
-    from forebay.model.names import check_duration
 
-    if until is not None and seconds is not None:
+    if until is not None and lasting is not None:
         raise BadInput("Both --until and --for are given.", remedy="Give one of them.")
     ends: datetime | float | None = None if until is None else reading.instant("--until", until)
-    if seconds is not None:
-        ends = time.time() + check_duration("--for", seconds)
+    if lasting is not None:
+        ends = time.time() + reading.duration("--for", lasting)
     ends_at = None if ends is None else instant("--until", ends)
     with opened(common) as app:
         acted = app.ledger.pause(lane, Action(who=who(), note=note), until=ends_at)

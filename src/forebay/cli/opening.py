@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forebay.cli.options import Common
+from forebay.cli.options import Common, LimitReading
 from forebay.errors import BadInput, NotFound, StoreUnreachable
 from forebay.ids import shown
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+    from forebay.limits import Limiter
     from forebay.settings import Settings
 
 _FILE_VARIABLE = "FOREBAY_CONFIG"
@@ -23,7 +24,8 @@ _FILE_VARIABLE = "FOREBAY_CONFIG"
 def settings_of(common: Common) -> Settings:
     from forebay.settings import load
 
-    return load({"ledger": common.ledger}, environ=environment(common))
+    limits = common.limits if isinstance(common, LimitReading) else None
+    return load({"ledger": common.ledger, "limits": limits}, environ=environment(common))
 
 
 def environment(common: Common) -> dict[str, str]:
@@ -58,6 +60,27 @@ def check_there(settings: Settings) -> None:
         raise StoreUnreachable(
             f"There is no ledger at {file} yet:", remedy="submit something or run `forebay store init`."
         )
+
+
+@contextmanager
+def opened_limits(common: LimitReading, *, create: bool = False) -> Iterator[Limiter]:
+    """Without `create`, a file that is not there yet is an error: looking must not make one."""
+    from forebay.limits import Limiter
+    from forebay.stores.address import sqlite_file
+
+    settings = settings_of(common)
+    if settings.limits.startswith("memory:"):
+        raise BadInput(
+            "Limits in memory are those of one process, and no command sees them.",
+            remedy="Name a store that is shared: --limits sqlite:///limits.db, or set FOREBAY_LIMITS.",
+        )
+    file = sqlite_file(settings.limits)
+    if file is not None and not file.exists() and not create:
+        raise StoreUnreachable(
+            f"There is no limit store at {file} yet:", remedy="define a limit, by `forebay limits set` or in code."
+        )
+    with Limiter(settings.limits, environment=settings.env) as limiter:
+        yield limiter
 
 
 def who() -> str:

@@ -21,6 +21,7 @@ Force = Annotated[
 ]
 Wait = Annotated[bool, Parameter(negative="", help="Wait until it has ended.")]
 WaitTimeout = Annotated[float | None, Parameter(help="Seconds to wait at most; then the exit code is 6.")]
+Duration = Annotated[str | None, Parameter(name="--for", help="How long it lasts: 90, 90s, 30m, 2h, 1d.")]
 
 
 @Parameter(name="*")
@@ -39,3 +40,11 @@ class Reading(Common):
     """What every command takes that answers with data."""
 
     output: Annotated[Format, Parameter(name=["--output", "-o"], help="How the answer is written.")] = "table"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LimitReading(Reading):
+    """What every command takes that looks at limits."""
+
+    limits: Annotated[str | None, Parameter(help="The limit store to use, such as redis://localhost:6379/0.")] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from datetime import datetime
@@ -13,6 +14,8 @@ from forebay.model.names import check_duration
 from forebay.model.payload import Json, parse
 
 STDIN = "-"
+_SPAN = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|min|m|s|h|d)?", re.ASCII)
+_SIZES_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _MOST = 256 * 1024 * 1024  # what the blob store takes in place of a payload
 
 
@@ -76,3 +79,14 @@ def instant(option: str, text: str) -> datetime | float:
         f"{option} {shown(text)} is no instant with a time zone.",
         remedy="Write 2030-01-27T12:05:00Z, or +60 for 60 seconds from now.",
     )
+
+
+def duration(option: str, text: str) -> float:
+    """Seconds, or with units: 90, 90s, 30m, 2h, 1d, 1h30m."""
+    given = text.strip().lower()
+    parts = _SPAN.findall(given)
+    whole = "".join(f"{count}{unit}" for count, unit in parts) == given
+    # A bare number is seconds, and nothing stands beside it: 1h30 could be minutes as well.
+    if not parts or not whole or (len(parts) > 1 and not all(unit for _, unit in parts)):
+        raise BadInput(f"{option} {shown(text)} is no duration.", remedy="Write 90, 90s, 30m, 2h or 1d.")
+    return check_duration(option, sum(float(count) * _SIZES_S[unit or "s"] for count, unit in parts))

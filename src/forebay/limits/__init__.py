@@ -8,21 +8,52 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from forebay.errors import Busy, NeverFits
+    from forebay.limits.follow import FollowedFile
     from forebay.limits.limiter import Limiter
+    from forebay.limits.plain import (
+        aacquire_slot,
+        acquire_slot,
+        get_current_in_flight,
+        get_current_usage,
+        release_slot,
+        use,
+    )
     from forebay.limits.slot import Slot
     from forebay.limits.usage import Usage
     from forebay.model.limit import Limit, Window
 
-__all__ = ["Busy", "Limit", "Limiter", "NeverFits", "Slot", "Usage", "Window"]
+__all__ = [
+    "Busy",
+    "FollowedFile",
+    "Limit",
+    "Limiter",
+    "NeverFits",
+    "Slot",
+    "Usage",
+    "Window",
+    "aacquire_slot",
+    "acquire_slot",
+    "get_current_in_flight",
+    "get_current_usage",
+    "release_slot",
+    "use",
+]
 
 _HOMES = {
     "Busy": "forebay.errors",
+    "FollowedFile": "forebay.limits.follow",
     "Limit": "forebay.model.limit",
     "Limiter": "forebay.limits.limiter",
     "NeverFits": "forebay.errors",
     "Slot": "forebay.limits.slot",
     "Usage": "forebay.limits.usage",
     "Window": "forebay.model.limit",
+    "aacquire_slot": "forebay.limits.plain",
+    "acquire_slot": "forebay.limits.plain",
+    "get_current_in_flight": "forebay.limits.plain",
+    "get_current_usage": "forebay.limits.plain",
+    "release_slot": "forebay.limits.plain",
+    "use": "forebay.limits.plain",
 }
 
 

@@ -66,13 +66,16 @@ class Desk:
 
     def answered(self) -> None:
         """The store is there again: those who wait go back to its line."""
-        if self._told and self.main.failed_at is None:
-            self._told = False
-            emit("limit_healed", limit=self.limit)
+        if not self._told or self.main.failed_at is not None:
+            return
+        with self.main.lock:
             spare, self._spare = self._spare, None
+            healed, self._told = self._told, False
             if spare is not None:
-                with self.main.lock, spare.lock:
+                with spare.lock:
                     self._move(spare, self.main)
+        if healed:
+            emit("limit_healed", limit=self.limit)
 
     def _move(self, source: Line, target: Line) -> None:
         for party in source.empty():

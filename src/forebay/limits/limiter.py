@@ -43,7 +43,7 @@ class Limiter:
         self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
         given = address if address is not None else os.environ.get("FOREBAY_LIMITS") or "memory://"
         self._store = open_limits(given, self._environment) if isinstance(given, str) else given
-        self._defined: dict[str, Limit] = {}
+        self._defined: dict[str, dict[str, dict[str, object]]] = {}
         self._lock = threading.Lock()
         self._renew()
         _alive.add(self)
@@ -66,16 +66,35 @@ class Limiter:
         """What the code says of a limit; an operator's changes stand above it and are never overwritten."""
         if not isinstance(limit, Limit):
             raise BadInput(f"{shown(limit)} is no limit.", remedy="Give Limit(name, in_flight=…, windows=[…]).")
-        self._defined[limit.name] = limit
-        self._write("code", limit.name, actions.values_of(limit))
+        self.layer(limit.name, "code", actions.values_of(limit))
+
+    def preset(self, name: str, as_: str | None = None) -> Limit:
+        """Define a limit by one of the presets that come with Forebay; its numbers are yours to confirm."""
+        from forebay.limits.presets import preset  # noqa: PLC0415 - reads a file
+
+        limit = preset(name).limit(as_)
+        self.layer(limit.name, "preset", actions.values_of(limit))
+        return limit
+
+    def layer(self, name: str, layer: str, values: dict[str, Any], *, who: str = "") -> None:
+        """What one source says of a limit, in full; said again if the store forgets it."""
+        before = self._defined.get(name, {})
+        checked = actions.checked(values)
+        # Before it is written: a store that does not answer now hears of it when it is asked for a slot.
+        self._defined[name] = before | {layer: checked}
+        try:
+            self._write(layer, name, checked, who=who)
+        except BadInput:
+            self._defined[name] = before
+            raise
 
     def _redefine(self, desk: Desk) -> bool:
         """The store does not know the limit: it may have forgotten what we know."""
-        limit = self._defined.get(desk.limit)
-        if limit is None:
-            return False
-        self._write("code", limit.name, actions.values_of(limit), version=desk.main.version)
-        return True
+        known = self._defined.get(desk.limit, {})
+        # From the lowest, which says all of it, to those that say a part.
+        for layer in (each for each in actions.LAYERS if each in known):
+            self._write(layer, desk.limit, known[layer], version=desk.main.version)
+        return bool(known)
 
     def configure(
         self,
@@ -87,7 +106,10 @@ class Limiter:
         layer: str | None = None,
         **values: object,
     ) -> None:
-        """Change some of a limit for every process, at once; with `for_s`, for that long."""
+        """Change some of a limit for every process, at once; with `for_s`, for that long.
+
+        What an operator changed before stays, unless it is changed again; a new override replaces the old one.
+        """
         if for_s is not None and (isinstance(for_s, bool) or not 0 < for_s <= _MAX_WAIT_S):
             raise BadInput(f"for_s is {shown(for_s)}.", remedy="Give seconds, more than 0.")
         if not values:
@@ -111,7 +133,8 @@ class Limiter:
         def step(record: Record | None, raw: int) -> Record | None:
             now = raw + record["offset"] if record else raw
             until = -1 if for_s is None else now + int(for_s * 1000)
-            new: Layer = {"name": layer, "values": values, "until": until, "at": now, "who": who, "note": note}
+            kept = actions.values_in(record, layer) if layer == "operator" and record else {}
+            new: Layer = {"name": layer, "values": kept | values, "until": until, "at": now, "who": who, "note": note}
             return actions.configured(record, name, new, raw, version=version)
 
         self._store.change(name, step)
@@ -121,7 +144,9 @@ class Limiter:
         """Drop a layer of a limit's configuration; False when there was none."""
         if layer not in actions.LAYERS:
             raise BadInput(f"{shown(layer)} is no layer.", remedy=f"Layers are: {', '.join(actions.LAYERS)}.")
-        return self._changed(name, lambda record, raw: actions.cleared(record, name, layer, raw)) is not None
+        there = self._changed(name, lambda record, raw: actions.cleared(record, name, layer, raw)) is not None
+        self._defined.get(name, {}).pop(layer, None)
+        return there
 
     def pause(self, name: str, *, for_s: float | None = None, note: str = "") -> None:
         """Grant nothing more, for so long or until it is resumed; what runs goes on."""
@@ -148,13 +173,16 @@ class Limiter:
 
     def _changed(self, name: str, step: Callable[[Record, int], Record | None]) -> Record | None:
         check_name("limit", name)
+        missing = False
 
         def found(record: Record | None, raw: int) -> Record | None:
-            if record is None:
-                raise self._no_such(name)
-            return step(record, raw)
+            nonlocal missing
+            missing = record is None
+            return None if record is None else step(record, raw)
 
         changed = self._store.change(name, found)
+        if missing:
+            raise self._no_such(name)  # not in the step: it asks the store for names
         self._ask_again(name)
         return changed
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from forebay.clock import steady
-from forebay.errors import NotFound, StoreError
+from forebay.errors import NotFound, StoreClosed, StoreError
 from forebay.limits import telling
 from forebay.limits.desk import Desk
 from forebay.limits.line import LINGER_S, Line
@@ -28,7 +29,7 @@ class Pump:
         self._desks: dict[str, Desk] = {}
         self._lock = threading.Lock()
         self._pokes: SimpleQueue[None] = SimpleQueue()
-        self._sleeps_until = 0.0
+        self._sleeps_until = math.inf
         self._threads: list[threading.Thread] = []
         self._beats = threading.Event()
         self._closed = False
@@ -44,7 +45,6 @@ class Pump:
 
     def poke(self) -> None:
         """Have the thread look at once."""
-        self._sleeps_until = 0.0
         self._pokes.put(None)
 
     def poke_by(self, due_at: float) -> None:
@@ -91,16 +91,18 @@ class Pump:
         except StoreError as error:
             wake_all(desk.missed(error))
             return
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait shall hear of it
             with line.lock:
                 woken = line.give_up(error)
             wake_all(woken)
-            raise
+            return
         with line.lock:
             before = line.wait
             woken = line.take(ask, answer, asked_at, steady())
             wait = line.wait
         wake_all(woken)
+        if answer["terms"]:
+            self._beats.set()  # it may have to beat faster
         if wait is not None and (before is None or before["by"] != wait["by"]):
             telling.blocked(desk, wait)
         if line is desk.main:
@@ -137,6 +139,8 @@ class Pump:
     def _run(self) -> None:
         awake_until = 0.0
         while not self._closed:
+            # Until we know better: whoever has something for us while we look around wakes us once more.
+            self._sleeps_until = math.inf
             now = steady()
             next_at = now + _IDLE_S
             for desk in [*self._desks.values()]:
@@ -175,12 +179,18 @@ class Pump:
             self._beats.clear()
 
     def close(self) -> None:
-        """What was given back is told to the store; nobody waits for long."""
+        """Nobody is let in any more, and the store is told what was given back; what is held counts to its end."""
         self._closed = True
         self.poke()
         self._beats.set()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(1.0)
+        error = StoreClosed("The limiter was closed.", remedy="Make another one.")
         for desk in self._desks.values():
-            self._exchange_if_due(desk, desk.main)
+            with desk.main.lock:
+                woken = desk.main.give_up(error)
+                desk.main.again()
+            wake_all(woken)
+            for _ in range(_ROUNDS):
+                self._exchange_if_due(desk, desk.main)

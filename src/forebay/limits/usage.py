@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from forebay.model.limit import Limit
 from forebay.model.limit_record import Record, Terms
@@ -47,12 +48,24 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerUsage:
+    """One source of a limit's definition that is in force; `for_s`: how long yet, None being for good."""
+
+    name: str
+    values: dict[str, object]
+    for_s: float | None
+    who: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """`blocked_by` is empty when a call could start now, `eta_s` is None where nobody can tell."""
 
     name: str
     limit: Limit
     sources: dict[str, str]
+    layers: tuple[LayerUsage, ...]
     in_flight: int
     free: int | None
     windows: tuple[WindowUsage, ...]
@@ -79,6 +92,13 @@ class Usage:
         bound = self.limit.in_flight
         return None if bound is None else self.in_flight / bound if bound else 0.0
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, with what is worked out from the rest."""
+        made = asdict(self) | {"utilisation": self.utilisation}
+        for window, each in zip(made["windows"], self.windows, strict=True):
+            window["utilisation"] = each.utilisation
+        return made
+
 
 def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> Usage:
     """As it would be for somebody who asked now."""
@@ -87,12 +107,13 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
     admission.tidy(record, terms, now)
     used = admission.in_flight(record)
     waiting = sum(place.run["count"] for place in admission.line(record))
-    eta, by = admission.forecast(record, terms, admission.all_ahead(record), {"calls": 1}, now)
+    eta, by = admission.forecast(record, terms, admission.all_ahead(record, terms), {"calls": 1}, now)
     cool = record["cool"]
     return Usage(
         name=name,
         limit=limit_actions.limit_of(name, record["layers"], now),
         sources=limit_actions.source_of(record["layers"], now),
+        layers=_layers(record, now),
         in_flight=used,
         free=None if terms["in_flight"] < 0 else max(0, terms["in_flight"] - used),
         windows=_windows(record, terms, now),
@@ -112,6 +133,21 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         generation=record["gen"],
         version=record["v"],
         holders=_holders(record, now),
+    )
+
+
+def _layers(record: Record, now: int) -> tuple[LayerUsage, ...]:
+    """The highest first."""
+    known = [layer for layer in record["layers"] if layer["until"] < 0 or layer["until"] > now]
+    return tuple(
+        LayerUsage(
+            name=layer["name"],
+            values=layer["values"],
+            for_s=None if layer["until"] < 0 else (layer["until"] - now) / 1000,
+            who=layer["who"],
+            note=layer["note"],
+        )
+        for layer in sorted(known, key=lambda each: limit_actions.LAYERS.index(each["name"]), reverse=True)
     )
 
 

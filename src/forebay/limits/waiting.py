@@ -70,8 +70,9 @@ class Waiter:
 def wake_all(waiters: Iterable[Waiter]) -> None:
     """Those of one loop by one call into it: a batch costs as much as one."""
     # A program that has not loaded it, which takes longer than all of ours, has no loops.
-    loaded = sys.modules.get("asyncio")
-    here = loaded._get_running_loop() if loaded else None  # noqa: SLF001 - the one that does not raise
+    # One that another thread is just loading has none yet either.
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    here = running() if running else None
     by_loop: dict[asyncio.AbstractEventLoop, list[Waiter]] = defaultdict(list)
     for waiter in waiters:
         if waiter.loop is None or waiter.loop is here:

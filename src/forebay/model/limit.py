@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ MAX_PER_S = 400 * 86_400.0
 MAX_WINDOWS = 8
 _MAX_S = 86_400.0
 _LEAST_S = 0.001
+_LEAST_START_S = 0.01
 _BEATS = 3
 
 Down = Literal["wait", "share", "fail"]
@@ -64,7 +65,7 @@ class Limit:
 
     name: str
     in_flight: int | None = None
-    windows: tuple[Window, ...] = ()
+    windows: Sequence[Window] = ()
     call_timeout_s: float = 60.0
     lease_s: float = 15.0
     heartbeat_s: float = 4.0
@@ -87,13 +88,15 @@ class Limit:
             )
         for name in ("call_timeout_s", "lease_s", "heartbeat_s", "max_cooldown_s"):
             object.__setattr__(self, name, _seconds(name, getattr(self, name), least=_LEAST_S))
-        for name in ("start_within_s", "transit_s"):
-            object.__setattr__(self, name, _seconds(name, getattr(self, name)))
+        # Below a round trip to the store no call could ever start in time.
+        start_s = _seconds("start_within_s", self.start_within_s, least=_LEAST_START_S)
+        object.__setattr__(self, "start_within_s", start_s)
+        object.__setattr__(self, "transit_s", _seconds("transit_s", self.transit_s))
         object.__setattr__(self, "cooldown_s", _steps(self.cooldown_s))
         _bound("breaker_after", self.breaker_after)
         _one_of("when_store_down", self.when_store_down, ("wait", "share", "fail"))
         _one_of("on_disconnect", self.on_disconnect, ("continues", "stops"))
-        if self.heartbeat_s * _BEATS > self.lease_s:
+        if self.heartbeat_s * _BEATS > self.lease_s + _LEAST_S:
             raise BadInput(
                 f"Limit {self.name!r} has a lease of {self.lease_s:g} s but a heartbeat of {self.heartbeat_s:g} s: "
                 "one lost beat or two would free its slots.",

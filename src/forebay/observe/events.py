@@ -94,6 +94,11 @@ EVENTS: dict[str, Event] = {
         ("limit", "policy", "error_code"),
     ),
     "limit_healed": Event(_INFO, "The store of a limit answers again.", ("limit",)),
+    "limits_file_bad": Event(
+        _WARNING,
+        "Limits in a settings file or in variables cannot be used; what they said before stays.",
+        ("file", "problem"),
+    ),
     "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
     "subscriber_failed": Event(

@@ -16,8 +16,11 @@ _OUTCOMES = {
     "task_failed": "failed",
     "task_canceled": "canceled",
 }
+_REFUSALS = {"rate_limited_retrying": "wait_s", "quota_exhausted": "retry_in_s"}
+_DEGRADED = {"limit_degraded": 1, "limit_healed": 0}
 _ENDINGS = {*_OUTCOMES, "task_handed_back", "task_fenced"}
 _DELAYS_S = (0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 1800, 3600, 4 * 3600, 12 * 3600, 86_400)
+_WAITS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600)
 _RUNS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
 
 
@@ -52,6 +55,20 @@ class Metrics:
         self._rescued = Counter("forebay_tasks_rescued", "Tasks taken back from vanished workers.", **own)
         self._store_errors = Counter("forebay_store_errors", "Failed calls of a store.", ["verb", "code"], **own)
         self._killed = Counter("forebay_children_killed", "Handler processes killed.", ["why"], **own)
+        limit = ["limit"]
+        self._refusals = Counter(
+            "forebay_rate_limit_events", "Calls that a provider refused for now.", ["limit", "code"], **own
+        )
+        self._wait = Histogram(
+            "forebay_limit_wait_seconds", "Waits for a slot that was got.", limit, buckets=_WAITS_S, **own
+        )
+        self._cooldown = Counter(
+            "forebay_limit_cooldown_seconds", "Seconds that providers asked this process to wait.", limit, **own
+        )
+        self._degraded = Gauge(
+            "forebay_limit_degraded", "1 while the store of a limit does not answer this process.", limit, **own
+        )
+        self._late = Counter("forebay_late_starts", "Slots used too late, and asked for anew.", limit, **own)
         self._worker = Info("forebay_worker", "The worker that these metrics are of.", **own)
         ProcessCollector(**own)
         self._kinds: dict[str, str] = {}
@@ -67,6 +84,19 @@ class Metrics:
             self._killed.labels(fields["why"]).inc()
         elif name == "worker_started":
             self._worker.info({"worker": fields["worker"]})
+        elif "limit" in fields:
+            self._count_limit(name, fields["limit"], fields)
+
+    def _count_limit(self, name: str, limit: str, fields: Mapping[str, Any]) -> None:
+        if name == "slot_acquired":
+            self._wait.labels(limit).observe(fields["wait_s"])
+        elif name in _REFUSALS:
+            self._refusals.labels(limit, fields.get("code", "quota")).inc()
+            self._cooldown.labels(limit).inc(fields[_REFUSALS[name]] or 0)
+        elif name == "late_start":
+            self._late.labels(limit).inc()
+        elif name in _DEGRADED:
+            self._degraded.labels(limit).set(_DEGRADED[name])
 
     def _count_task(self, name: str, fields: Mapping[str, Any]) -> None:
         kind, task_id = fields["kind"], fields["task_id"]

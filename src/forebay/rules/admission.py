@@ -61,11 +61,14 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
         return _answer(record, seat, now, status="late")
     seat["until"] = now + terms["lease"]
     seat["label"] = ask["label"]
+    # A seat that is new goes on where the session is: what it has said and heard never means something else again.
     seat["next"] = max(seat["next"], ask["next"])
+    seat["g"] = max(seat["g"], ask["heard"])
+    seat["n"] = max(seat["n"], ask["acked"])
     seat["out"] = [grant for grant in seat["out"] if grant["g"] > ask["heard"]]
     restamped: list[int] = []
-    for log_name, wide in _widths(terms):
-        logs.expire(_log(record, log_name), now, wide)
+    for window in _counted(record):
+        logs.expire(_log(record, window.name), now, window.wide)
     if ask["n"] > 0:
         seat["n"] = ask["n"]
         for hint in ask["hints"]:
@@ -118,14 +121,21 @@ def _new_seat() -> Seat:
 
 
 def logical(record: Record, raw: int, *, seen: int = -1, elapsed: int = 0) -> int:
-    """The store's time without its jumps: whoever asks knows how long ago it was told which instant."""
+    """The store's time without its jumps: whoever asks knows how long ago it was told which instant.
+
+    It is believed about more time than the store's clock shows only if that was set back: else one that counts too
+    much, because its request was slow or its clock is fast, would open the windows of all.
+    """
     now = raw + record["offset"]
     last = record["last"]
-    told = seen + elapsed if seen >= 0 else now
-    if abs(now - told) <= JUMP or told < last - JUMP:
-        told = now if now >= last - JUMP else last
-    record["offset"] += told - now
-    now = max(told, last)
+    told = seen + elapsed if seen >= 0 else -1
+    true = now
+    if now < last - JUMP:
+        true = max(told, last)
+    elif last - JUMP <= told < now - JUMP:
+        true = told
+    record["offset"] += true - now
+    now = max(true, last)
     record["last"] = now
     return now
 
@@ -141,10 +151,19 @@ def _notice_loss(record: Record, ask: Ask, terms: Terms, now: int) -> None:
     """A store that knows less than a session remembers has forgotten: nothing is granted until that cannot matter."""
     seat = record["seats"].get(ask["sid"])
     last_n = seat["n"] if seat else 0
-    if ask["version"] > record["v"] or (ask["sure"] and last_n < ask["acked"]):
+    last_g = seat["g"] if seat else 0
+    # A request that was long on its way may find its session ended, and rightly so.
+    sure = ask["sure"] and now < ask["seen"] + terms["lease"]
+    if ask["version"] > record["v"] or (sure and (last_n < ask["acked"] or last_g < ask["heard"])):
         record["gen"] += 1
         record["v"] = max(record["v"], ask["version"])
         hold_back(record, terms, now)
+        # Some of these calls were given back since, and nobody would do it again; until then all of them are over.
+        for other in record["seats"].values():
+            for call in other["calls"]:
+                record["hold"] = max(record["hold"], call["until"])
+            other["calls"] = []
+            other["out"] = []
 
 
 def hold_back(record: Record, terms: Terms, now: int) -> None:
@@ -162,15 +181,33 @@ def _log(record: Record, name: str) -> Log:
     return record["logs"].setdefault(name, {"sum": 0, "items": []})
 
 
-def _count(record: Record, terms: Terms, units: dict[str, int], at: int) -> None:
-    for bound in terms["windows"]:
-        wide = logs.width(bound, terms)
-        logs.add(_log(record, logs.name(bound)), at, units.get(bound["unit"], 0), wide)
+class _Counted(NamedTuple):
+    name: str
+    unit: str
+    wide: int
 
 
-def _uncount(record: Record, terms: Terms, units: dict[str, int], at: int) -> None:
-    for bound in terms["windows"]:
-        logs.take_back(_log(record, logs.name(bound)), at, units.get(bound["unit"], 0))
+def _counted(record: Record) -> list[_Counted]:
+    """The windows in force and those of terms to come, which must know by then what went before."""
+    found: dict[str, _Counted] = {}
+    for era in record["eras"]:
+        for bound in era["terms"]["windows"]:
+            name = logs.name(bound)
+            if name not in found:
+                found[name] = _Counted(name, bound["unit"], logs.width(bound, era["terms"]))
+    return list(found.values())
+
+
+def _count(record: Record, units: dict[str, int], now: int) -> None:
+    for window in _counted(record):
+        logs.add(_log(record, window.name), now, units.get(window.unit, 0), window.wide)
+
+
+def _uncount(record: Record, units: dict[str, int], granted_at: int, now: int) -> None:
+    for window in _counted(record):
+        # What does not count any more has nothing to take back: all that is there is of others.
+        if granted_at + window.wide > now:
+            logs.take_back(_log(record, window.name), granted_at, units.get(window.unit, 0), window.wide)
 
 
 def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> None:
@@ -179,7 +216,7 @@ def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Non
         if call is None:
             continue  # said before, or forgotten
         if done["outcome"] == "unsent":
-            _uncount(record, terms, call["units"], call["at"])
+            _uncount(record, call["units"], call["at"], now)
             continue
         cooldown.ended(record, terms, done["outcome"], call["at"], now)
         took = now - call["at"]
@@ -187,9 +224,9 @@ def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Non
         for unit, used in sorted(done["units"].items()):
             more = used - call["units"].get(unit, 0)
             if more > 0:
-                _count(record, terms, {unit: more}, now)
+                _count(record, {unit: more}, now)
             elif more < 0:
-                _uncount(record, terms, {unit: -more}, call["at"])
+                _uncount(record, {unit: -more}, call["at"], now)
 
 
 def _taken(seat: Seat, call_id: int) -> Call | None:
@@ -208,22 +245,22 @@ def _restamp(record: Record, seat: Seat, call_id: int, terms: Terms, now: int) -
         if call["at"] + wide <= now:
             return False
     if call["at"] < now:
-        _uncount(record, terms, call["units"], call["at"])
-        _count(record, terms, call["units"], now)
+        _uncount(record, call["units"], call["at"], now)
+        _count(record, call["units"], now)
     call["at"] = now
     call["until"] = now + terms["start"] + terms["transit"] + terms["call"]
     return True
 
 
 def cost(units: dict[str, int], terms: Terms) -> int:
-    """The largest share of any bound that a call takes."""
+    """The largest share of any bound that a call takes, in thousandths."""
     most = 1
     if terms["in_flight"] > 0:
         most = max(most, int(SCALE / terms["in_flight"]))
     for bound in terms["windows"]:
         if bound["n"] > 0:
             most = max(most, int(units.get(bound["unit"], 0) * SCALE / bound["n"]))
-    return most
+    return min(most, SCALE)
 
 
 def _line_up(record: Record, seat: Seat, wishes: list[Wish], terms: Terms) -> None:
@@ -285,8 +322,8 @@ def _prune(record: Record, terms: Terms, now: int) -> None:
 
 def tidy(record: Record, terms: Terms, now: int) -> None:
     """Drop what does not count any more."""
-    for log_name, wide in _widths(terms):
-        logs.expire(_log(record, log_name), now, wide)
+    for window in _counted(record):
+        logs.expire(_log(record, window.name), now, window.wide)
     _prune(record, terms, now)
 
 
@@ -353,7 +390,7 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> list[str]:
                 head = _Head(run["units"], now + _windows_free_in(record, terms, run["units"], now))
             del waiting[0]
             continue
-        _grant(record, place, terms, now)
+        _grant(record, place, terms, now, more=place.sid in woken)
         used += 1
         if place.sid not in woken:
             woken.append(place.sid)
@@ -411,17 +448,17 @@ def _windows_free_in(record: Record, terms: Terms, units: dict[str, int], now: i
     return free_in
 
 
-def _grant(record: Record, place: _Place, terms: Terms, now: int) -> None:
+def _grant(record: Record, place: _Place, terms: Terms, now: int, *, more: bool) -> None:
+    """`more`: its session was given something in this same step, which nobody has been told yet."""
     seat, run = record["seats"][place.sid], place.run
     call_id = seat["next"]
     seat["next"] += 1
     until = now + terms["start"] + terms["transit"] + terms["call"]
     seat["calls"].append({"id": call_id, "at": now, "until": until, "units": run["units"], "label": run["label"]})
-    _count(record, terms, run["units"], now)
+    _count(record, run["units"], now)
     cooldown.granted(record, now)
-    last = seat["out"][-1] if seat["out"] else None
-    if last is not None and last["run"] == run["id"] and last["at"] == now and last["first"] + last["count"] == call_id:
-        last["count"] += 1
+    if more and seat["out"][-1]["run"] == run["id"]:
+        seat["out"][-1]["count"] += 1
     else:
         seat["g"] += 1
         seat["out"].append({"g": seat["g"], "run": run["id"], "count": 1, "first": call_id, "at": now})
@@ -443,6 +480,8 @@ def _waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:
                 # Others are before it, and whoever lets them in lets it in, too: it asks only in case nobody did.
                 again = min(POLL, max(again, eta) + GRACE)
             return [{"again": again, "eta": eta, "ahead": count, "by": by}]
+        if too_large(terms, run["units"]):
+            continue
         count += run["count"]
         for unit, each in run["units"].items():
             units[unit] = units.get(unit, 0) + each * run["count"]
@@ -456,11 +495,13 @@ class Ahead(NamedTuple):
     units: dict[str, int]
 
 
-def all_ahead(record: Record) -> Ahead:
+def all_ahead(record: Record, terms: Terms) -> Ahead:
     """What a newcomer has before it."""
     calls = 0
     units: dict[str, int] = {}
     for place in line(record):
+        if too_large(terms, place.run["units"]):
+            continue
         calls += place.run["count"]
         for unit, each in place.run["units"].items():
             units[unit] = units.get(unit, 0) + each * place.run["count"]
@@ -494,7 +535,7 @@ def forecast(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], 
             if free_in > 0:
                 by.append(logs.name(bound))
                 eta = max(eta, free_in)
-    return eta, by
+    return min(eta, FOREVER), by
 
 
 def _ask_again_in(record: Record, terms: Terms, units: dict[str, int], now: int) -> int:

@@ -21,15 +21,18 @@ def throttle(record: Record, terms: Terms, hint: Hint, now: int) -> None:
     """A refusal. Of the many that see the same one, the first begins it; the others can only make it longer."""
     cool = record["cool"]
     if hint["kind"] == QUOTA:
-        _begin(cool, QUOTA, now, hint["wait"])
+        _begin(cool, QUOTA, now, hint["wait"] if hint["wait"] >= 0 else terms["longest"])
         return
     said = min(hint["wait"], terms["longest"])
     if hint["at"] > cool["began"]:
         cool["level"] += 1
         wait = said if said >= 0 else step(terms, cool["level"])
-        _begin(cool, COOLDOWN, now, wait + wait * hint["jitter"] // 1000)
+        _begin(cool, COOLDOWN, now, min(wait + wait * hint["jitter"] // 1000, terms["longest"]))
     elif said >= 0 and now + said > cool["until"]:
+        if cool["until"] <= now:
+            cool["kind"] = COOLDOWN
         cool["until"] = now + said
+        cool["ramp"] = -1
 
 
 def step(terms: Terms, level: int) -> int:

@@ -25,17 +25,23 @@ def _default(name: str) -> object:
 
 
 def checked(values: dict[str, Any]) -> dict[str, object]:
-    """Some fields of a limit as JSON; an unknown one is refused."""
+    """Some fields of a limit as JSON, which they may be already; an unknown one is refused."""
     for name in values:
         if name not in FIELDS:
             raise BadInput(f"A limit has no {shown(name)}.", remedy=f"It has: {', '.join(FIELDS)}.")
     stored: dict[str, object] = dict(values)
     if "windows" in values:
-        windows = Limit("windows", in_flight=1, windows=values["windows"]).windows
+        windows = Limit("windows", in_flight=1, windows=_windows(values["windows"])).windows
         stored["windows"] = [[window.n, window.per_s, window.unit] for window in windows]
     if "cooldown_s" in values:
         stored["cooldown_s"] = list(Limit("steps", in_flight=1, cooldown_s=values["cooldown_s"]).cooldown_s)
     return stored
+
+
+def _windows(given: Any) -> Any:  # noqa: ANN401 - what is no list of windows is refused by the limit
+    if not isinstance(given, (list, tuple)):
+        return given
+    return tuple(Window(*each) if isinstance(each, (list, tuple)) and len(each) in {2, 3} else each for each in given)
 
 
 def limit_of(name: str, layers: list[Layer], now: int) -> Limit:
@@ -44,10 +50,15 @@ def limit_of(name: str, layers: list[Layer], now: int) -> Limit:
     for layer in _in_force(layers, now):
         fields |= layer["values"]
     if "windows" in fields:
-        fields["windows"] = tuple(Window(n, per_s, unit) for n, per_s, unit in fields["windows"])
+        fields["windows"] = _windows(fields["windows"])
     if "cooldown_s" in fields:
         fields["cooldown_s"] = tuple(fields["cooldown_s"])
     return Limit(name, **fields)
+
+
+def values_in(record: Record, layer_name: str) -> dict[str, object]:
+    """What one layer says, nothing where there is none."""
+    return next((layer["values"] for layer in record["layers"] if layer["name"] == layer_name), {})
 
 
 def source_of(layers: list[Layer], now: int) -> dict[str, str]:
@@ -143,7 +154,9 @@ def _eras(name: str, layers: list[Layer], now: int) -> list[Era]:
 def _enter(record: Record, eras: list[Era]) -> None:
     """Usage is kept: a window that is new counts what is known of its unit."""
     bounds = {logs.name(bound): bound for era in eras for bound in era["terms"]["windows"]}
-    known = record["logs"]
+    # A log of terms that are over has not gone on counting.
+    counted = {logs.name(bound) for era in record["eras"] for bound in era["terms"]["windows"]}
+    known = {name: log for name, log in record["logs"].items() if name in counted}
     record["logs"] = {}
     for name, bound in bounds.items():
         alike = [each for each in known if each.partition("/")[0] == bound["unit"]]

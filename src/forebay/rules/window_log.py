@@ -30,7 +30,7 @@ def add(log: Log, now: int, units: int, wide: int) -> None:
     if units <= 0:
         return
     log["sum"] += units
-    step = max(1, wide // MAX_ENTRIES)
+    step = _step(wide)
     if len(log["items"]) >= 2 * MAX_ENTRIES and log["items"][-2] // step != now // step:
         _compact(log, step)
     items = log["items"]
@@ -40,6 +40,10 @@ def add(log: Log, now: int, units: int, wide: int) -> None:
         items[-1] += units
     else:
         items += [now, units]
+
+
+def _step(wide: int) -> int:
+    return max(1, wide // MAX_ENTRIES)
 
 
 def _compact(log: Log, step: int) -> None:
@@ -55,13 +59,14 @@ def _compact(log: Log, step: int) -> None:
     log["items"] = joined
 
 
-def take_back(log: Log, granted_at: int, units: int) -> None:
-    """Uncount units of a grant; where it was joined with later ones, from those."""
+def take_back(log: Log, granted_at: int, units: int, wide: int) -> None:
+    """Uncount units of a grant; where it was joined with later ones, from those, and nowhere else."""
     items: list[int] = []
     left = units
+    latest = granted_at + _step(wide)
     for at in range(0, len(log["items"]), 2):
         instant, count = log["items"][at], log["items"][at + 1]
-        if left > 0 and instant >= granted_at:
+        if left > 0 and granted_at <= instant < latest:
             taken = min(left, count)
             left -= taken
             count -= taken

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from forebay.observe.redact import mask_address
 
 PREFIX = "FOREBAY_"
-ADDRESSES = ("ledger", "blobs")
+ADDRESSES = ("ledger", "limits", "blobs")
 _CENTURY_S = 100 * 366 * 86_400
 
 
@@ -53,6 +53,7 @@ class Settings(BaseModel):
     env: Name = Field("dev", description="Name of the environment; it prefixes keys in shared stores.")
     home: Path = Field(description="Folder for what Forebay keeps on this machine.")
     ledger: Address = Field(description="Address of the ledger, where tasks live.")
+    limits: Address = Field(description="Address of the limit store, where the state of limits lives.")
     blobs: Address = Field(description="Address of the blob store, where bytes live.")
     concurrency: int = Field(10, ge=1, le=1000, description="Tasks that a worker runs at once.")
     processes: int = Field(ge=1, le=1024, description="Processes of a worker for blocking handlers.")

@@ -12,9 +12,11 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from forebay.errors import BadInput
-from forebay.ids import shown
+from forebay.ids import printable, shown
 from forebay.settings.fields import ADDRESSES, PREFIX, Settings
 from forebay.settings.places import FILE_VARIABLE, absolute, data_folder, find_file, here, read_file, user_home
+
+_LIMIT_FIELDS = f"{PREFIX}LIMIT_"  # read by whoever follows them, not here
 
 
 def load(
@@ -30,7 +32,7 @@ def load(
     origins: dict[str, str] = {}
     file = find_file(environ, folder)
     if file is not None:
-        values = read_file(file)
+        values = _without_limits(read_file(file), file)
         _check_known(values, str(file))
         origins = dict.fromkeys(values, str(file))
     for name in Settings.model_fields:
@@ -58,6 +60,7 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
         raise BadInput("This user has no home folder.", remedy="Set FOREBAY_HOME to a folder of your own.")
     place = quote(str(home))
     defaults["ledger"] = f"sqlite:///{place.rstrip('/')}/forebay.db"
+    defaults["limits"] = _beside(values.get("ledger", defaults["ledger"]))
     defaults["blobs"] = f"file://{place.rstrip('/')}/blobs"
     try:
         made = Settings.model_validate({**defaults, **values})
@@ -69,6 +72,28 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
         return made
     # Outside of the except: the validation error, which holds the values, is no part of what is raised.
     raise problem
+
+
+def _beside(ledger: object) -> object:
+    """The limit store of those who name none: a file beside the ledger's, never in it, or the ledger's own server."""
+    return f"{ledger}-limits.db" if isinstance(ledger, str) and ledger.startswith("sqlite:") else ledger
+
+
+def _without_limits(values: dict[str, object], file: Path) -> dict[str, object]:
+    """Tables of limits are for the limiter; of them, only the address is a setting."""
+    tables = values.get("limits")
+    if not isinstance(tables, dict):
+        return values
+    rest = {name: value for name, value in values.items() if name != "limits"}
+    for name, table in tables.items():
+        if name == "address" and not isinstance(table, dict):
+            rest["limits"] = table
+        elif not isinstance(table, dict):
+            raise BadInput(
+                f"{str(file)!r} has limits.{printable(name)}, which is no table.",
+                remedy=f"Write [limits.{printable(name)}] and its fields below, or address = … for the limit store.",
+            )
+    return rest
 
 
 def _problem(error: ValidationError, values: Mapping[str, object], origins: Mapping[str, str]) -> BadInput:
@@ -91,7 +116,11 @@ def _problem(error: ValidationError, values: Mapping[str, object], origins: Mapp
 
 def _strangers(environ: Mapping[str, str]) -> list[str]:
     known = {FILE_VARIABLE, *(PREFIX + name.upper() for name in Settings.model_fields)}
-    return sorted(name for name in environ if name.upper().startswith(PREFIX) and name not in known)
+    return sorted(
+        name
+        for name in environ
+        if name.upper().startswith(PREFIX) and name not in known and not name.startswith(_LIMIT_FIELDS)
+    )
 
 
 def _check_known(values: Mapping[str, object], where: str) -> None:

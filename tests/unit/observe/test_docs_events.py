@@ -19,6 +19,11 @@ LABELS = {
     "forebay_children_killed_total": "{why}",
     "forebay_worker_info": "{worker}",
     "forebay_tasks_rescued_total": "",
+    "forebay_rate_limit_events_total": "{limit,code}",
+    "forebay_limit_wait_seconds": "{limit}",
+    "forebay_limit_cooldown_seconds_total": "{limit}",
+    "forebay_limit_degraded": "{limit}",
+    "forebay_late_starts_total": "{limit}",
 }
 
 

@@ -120,6 +120,32 @@ def test_troubles_are_counted(metrics: Metrics) -> None:
     assert value(metrics, "forebay_worker_info", worker="w1") == 1
 
 
+def test_refusals_of_a_provider_are_counted_with_what_it_asked_for(metrics: Metrics) -> None:
+    emit("rate_limited_retrying", limit="adobe", code=429, wait_s=12.0)
+    emit("rate_limited_retrying", limit="adobe", code=429, wait_s=None)
+    emit("quota_exhausted", limit="adobe", retry_in_s=3600.0)
+    assert value(metrics, "forebay_rate_limit_events_total", limit="adobe", code="429") == 2
+    assert value(metrics, "forebay_rate_limit_events_total", limit="adobe", code="quota") == 1
+    assert value(metrics, "forebay_limit_cooldown_seconds_total", limit="adobe") == 3612
+
+
+def test_waits_for_slots_and_late_starts_are_counted_by_limit(metrics: Metrics) -> None:
+    emit("slot_acquired", limit="adobe", wait_s=0.004, in_flight=1)
+    emit("slot_acquired", limit="adobe", wait_s=20.0, in_flight=2)
+    emit("slot_released", limit="adobe", in_flight=1)
+    emit("late_start", limit="adobe", age_s=0.5)
+    assert value(metrics, "forebay_limit_wait_seconds_bucket", limit="adobe", le="0.005") == 1
+    assert value(metrics, "forebay_limit_wait_seconds_sum", limit="adobe") == 20.004
+    assert value(metrics, "forebay_late_starts_total", limit="adobe") == 1
+
+
+def test_a_limit_is_degraded_until_it_heals(metrics: Metrics) -> None:
+    emit("limit_degraded", limit="adobe", policy="wait", error_code="store_unreachable")
+    assert value(metrics, "forebay_limit_degraded", limit="adobe") == 1
+    emit("limit_healed", limit="adobe")
+    assert value(metrics, "forebay_limit_degraded", limit="adobe") == 0
+
+
 def test_every_instance_counts_for_itself(metrics: Metrics) -> None:
     emit("tasks_rescued", count=3)
     assert value(Metrics(), "forebay_tasks_rescued_total") == 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from forebay.model.limit_record import Answer, Ask, Record
@@ -26,6 +28,7 @@ class MemoryLimits:
         self._lock = threading.Lock()
         self._records: dict[str, Record] = {}
         self._wakes: dict[str, Wake] = {}
+        _alive.add(self)
 
     def exchange(self, limit: str, ask: Ask) -> Answer:
         with self._lock:
@@ -73,3 +76,20 @@ class MemoryLimits:
     def close(self) -> None:
         with self._lock:
             self._wakes.clear()
+
+    def after_fork(self) -> None:
+        """In a child, which has a copy of its own: another thread may have held the lock."""
+        self._lock = threading.Lock()
+        self._wakes = {}
+
+
+_alive: weakref.WeakSet[MemoryLimits] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for store in list(_alive):
+        store.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

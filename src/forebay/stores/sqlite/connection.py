@@ -1,4 +1,4 @@
-"""Opens the SQLite file the way a ledger needs it, and turns SQLite's errors into ours."""
+"""Opens a SQLite file the way its kind needs it, and turns SQLite's errors into ours."""
 
 from __future__ import annotations
 
@@ -28,36 +28,38 @@ _CACHE_KIB = 4096  # for each of three connections; what is not in it is in the 
 _LEAST_VERSION = (3, 51, 3)
 
 
-def connect(path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None) -> apsw.Connection:
-    """A connection in WAL mode that syncs every commit; creates the file and its folder if need be."""
+def connect(
+    path: Path, *, kind: schema.Kind = schema.LEDGER, busy_timeout_s: float = BUSY_TIMEOUT_S, vfs: str | None = None
+) -> apsw.Connection:
+    """A connection in WAL mode; creates the file and its folder if need be."""
     check_version(apsw.sqlite_lib_version())
-    with mapped(path):
+    with mapped(path, busy_timeout_s):
         if path.is_dir():
             raise BadInput(f"{path} is a folder.", remedy="Name a file in it, such as forebay.db.")
-        _make_folder(path.parent)
+        make_folder(path.parent)
         make_file(path)
         db = apsw.Connection(str(path), vfs=vfs)
         db.set_busy_timeout(round(busy_timeout_s * 1000))
         # Else SQLite plans a statement anew for every call, to look at its arguments: four times the cost.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         try:
-            _prepare(db, path, busy_timeout_s)
+            _prepare(db, path, kind, busy_timeout_s)
         except BaseException:
             db.close()
             raise
     return db
 
 
-def _prepare(db: apsw.Connection, path: Path, busy_timeout_s: float) -> None:
+def _prepare(db: apsw.Connection, path: Path, kind: schema.Kind, busy_timeout_s: float) -> None:
     if db.readonly("main"):
         raise StoreReadOnly(
             f"{path} cannot be written.", remedy="Give this user write access to the file and to its folder."
         )
     if db.pragma("journal_mode") != "wal":
         # Refuses the file of another program before anything in it is changed.
-        schema.version(db, path)
+        schema.version(db, path, kind)
         _keep_log(db, until=time.monotonic() + busy_timeout_s)
-    db.execute("PRAGMA synchronous = FULL")
+    db.execute(f"PRAGMA synchronous = {kind.synchronous}")
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     db.execute("PRAGMA journal_size_limit = 67108864")
@@ -77,12 +79,12 @@ def _keep_log(db: apsw.Connection, *, until: float) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Payloads are nobody else's business; SQLite gives its other files the same mode."""
+    """What is in it is nobody else's business; SQLite gives its other files the same mode."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Create what is missing, and sync it: SQLite does that for the file's own entry, not for the folders above."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
@@ -109,13 +111,13 @@ def check_version(version: str) -> None:
 
 
 @contextmanager
-def mapped(path: Path) -> Iterator[None]:
+def mapped(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:
     """Turn what SQLite and the system report into errors that say what to do."""
     try:
         yield
     except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError) as error:
         raise StoreBusy(
-            f"{path} stayed locked by another process for {BUSY_TIMEOUT_S:.0f} s.",
+            f"{path} stayed locked by another process for {busy_timeout_s:.0f} s.",
             remedy="Find who holds a transaction open (a copy tool, a database browser) and end it; then try again.",
         ) from error
     except apsw.FullError as error:

@@ -37,7 +37,7 @@ class Files:
             self._db = self._connect(vfs)
             with mapped(path):
                 schema.migrate(self._db, path)
-                self._identity = _identity(path)
+                self._identity = identity(path)
             self.reader = self._connect(vfs)
             self.renewer = self._connect(vfs)
         except BaseException:
@@ -65,7 +65,7 @@ class Files:
     def check_in_place(self) -> None:
         """SQLite goes on writing into a file that was deleted, and what it acknowledges then is lost."""
         try:
-            same = _identity(self._path) == self._identity
+            same = identity(self._path) == self._identity
         except FileNotFoundError:
             raise StoreUnreachable(
                 f"{self._path} was moved or deleted while it was in use.",
@@ -86,6 +86,6 @@ class Files:
             self._disconnect()
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def identity(path: Path) -> tuple[int, int]:
     found = os.stat(path)  # noqa: PTH116 - on the hot path, and twice as fast
     return found.st_dev, found.st_ino

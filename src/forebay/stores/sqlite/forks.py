@@ -1,4 +1,4 @@
-"""Has open ledgers closed before a fork, so that parent and child both open them anew.
+"""Has open stores closed before a fork, so that parent and child both open them anew.
 
 SQLite keeps in memory which locks its process holds on a file. A fork copies that memory but not the locks, so a child
 that used the file would believe in locks which it does not have, and its commits could be lost.
@@ -25,21 +25,21 @@ _WATCHED: weakref.WeakSet[Forkable] = weakref.WeakSet()
 _WAITING: list[Forkable] = []
 
 
-def watch(ledger: Forkable) -> None:
+def watch(store: Forkable) -> None:
     with _LOCK:
-        _WATCHED.add(ledger)
+        _WATCHED.add(store)
 
 
 def _before() -> None:
     _LOCK.acquire()
-    for ledger in list(_WATCHED):
-        _WAITING.append(ledger)
-        ledger.before_fork()
+    for store in list(_WATCHED):
+        _WAITING.append(store)
+        store.before_fork()
 
 
 def _after(*, in_child: bool) -> None:
-    for ledger in _WAITING:
-        ledger.after_fork(in_child=in_child)
+    for store in _WAITING:
+        store.after_fork(in_child=in_child)
     _WAITING.clear()
     _LOCK.release()
 

@@ -1,0 +1,67 @@
+"""Opens a limit store whose clock is shifted, from the instant on at which a file says by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from forebay.model.limit_record import Answer, Ask, Record
+from forebay.stores.limit_address import open_limits
+from forebay.stores.limit_base import LimitStore
+from forebay.stores.memory.limits import MemoryLimits, monotonic_ms
+from forebay.stores.redis.limits import RedisLimits
+from forebay.stores.sqlite.boot_clock import Moment, moment
+from forebay.stores.sqlite.limits import SqliteLimits
+
+Shift = Callable[[], int]
+
+
+def opened(address: str, environment: str, clock: str | None = None) -> LimitStore:
+    """`clock` is the file; without one the store is as anybody opens it."""
+    if clock is None:
+        return open_limits(address, environment)
+    shift = _shift_in(Path(clock))
+    match urlsplit(address).scheme:
+        case "memory":
+            return MemoryLimits(clock=lambda: monotonic_ms() + shift())
+        case "sqlite":
+            return SqliteLimits(address.removeprefix("sqlite:///"), environment=environment, clock=_moment(shift))
+        case _:
+            return MovedRedis(address, environment, shift)
+
+
+def _shift_in(file: Path) -> Shift:
+    def shift() -> int:
+        try:
+            return int(file.read_bytes())
+        except FileNotFoundError:
+            return 0
+
+    return shift
+
+
+def _moment(shift: Shift) -> Callable[[], Moment]:
+    def moved() -> Moment:
+        now, by = moment(), shift()
+        return Moment(now.boot, now.ticks + by, now.wall + by)
+
+    return moved
+
+
+class MovedRedis(RedisLimits):
+    def __init__(self, address: str, environment: str, by: Shift) -> None:
+        super().__init__(address, environment=environment)
+        self._by = by
+
+    def exchange(self, limit: str, ask: Ask) -> Answer:
+        self.shift = self._by()
+        return super().exchange(limit, ask)
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        self.shift = self._by()
+        return super().renew(limit, ask)
+
+    def read(self, limit: str) -> tuple[Record | None, int]:
+        self.shift = self._by()
+        return super().read(limit)

@@ -1,0 +1,521 @@
+"""The faults that the limiter is shown to hold under: for each the load, what befalls it, and what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from chaos.checker import Verdict
+from chaos.limits import records
+from chaos.limits.adapter import Settings
+from chaos.limits.checks import (
+    Bounded,
+    Check,
+    When,
+    answered,
+    arrivals,
+    at_most_answered,
+    marked,
+    paused_for,
+    ramped,
+    reached,
+    resumed,
+    told,
+    windows_seen,
+)
+from chaos.limits.judge import judge
+from chaos.limits.load import Act, Load, Plan, Refusal, Strike
+from chaos.limits.records import Records
+from chaos.limits.rules import Rules, Window
+from chaos.limits.stage import RedisStage, Stage, staged
+
+OURS = "chaos.limits.ours:Ours"
+START_S, TRANSIT_S = 0.25, 0.05
+TRAIL_S = START_S + TRANSIT_S
+CALL_S, LEASE_S, BEAT_S = 1.0, 1.5, 0.4
+W_S = 2.0
+W_EFF_S = W_S + TRAIL_S
+HOLD_S = max(W_EFF_S, CALL_S + TRAIL_S)
+SLACK_S = 0.3
+"""For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
+STALLED_S = 0.2
+"""Four times the transit that callers promise: nobody but a machine that stands still is that slow."""
+ALL, SHARED = ("memory", "sqlite", "redis"), ("sqlite", "redis")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Where a scenario runs, and in which of its two lengths."""
+
+    stage: Stage
+    store: str
+    folder: Path
+    adapter: str = OURS
+    short: bool = False
+
+    @property
+    def redis(self) -> RedisStage:
+        assert isinstance(self.stage, RedisStage)
+        return self.stage
+
+    def length(self, whole_s: float, short_s: float) -> float:
+        return short_s if self.short else whole_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    plan: Plan
+    rules: Rules
+    checks: tuple[Check, ...] = ()
+    needs: tuple[Check, ...] = ()
+    """Without these it shows nothing."""
+
+
+Build = Callable[[Cast], Run]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    build: Build
+    stores: tuple[str, ...] = SHARED
+    durable: bool = False
+    """The server keeps what it knows when it is killed."""
+
+
+def play(
+    name: str, store: str, folder: Path, *, adapter: str = OURS, short: bool = False, seconds: float | None = None
+) -> Verdict:
+    """`seconds` ends it early: enough for a limiter that is broken, too little to show that one is not."""
+    scenario = SCENARIOS[name]
+    with staged(store, folder / "store", durable=scenario.durable) as stage:
+        run = scenario.build(Cast(stage=stage, store=store, folder=folder, adapter=adapter, short=short))
+        record = Load(replace(run.plan, seconds=seconds or run.plan.seconds)).run()
+    verdict = judge(record, {run.plan.limit: run.rules})
+    found = records.read(record)
+    verdict.violations += [text for check in run.checks for text in check(found)]
+    verdict.missing += [text for need in run.needs for text in need(found)]
+    excuse(verdict, found)
+    return verdict
+
+
+def excuse(verdict: Verdict, found: Records) -> None:
+    """What is promised of windows and cool-downs holds for calls that arrive in time: others show nothing."""
+    slowest_s = slowest(found)
+    verdict.figures["ms until a call had arrived, at most"] = round(1000 * slowest_s)
+    if slowest_s > STALLED_S:
+        late = [text for text in verdict.violations if text.startswith(("L2 ", "L3 "))]
+        verdict.violations[:] = [text for text in verdict.violations if text not in late]
+        verdict.missing += [f"a machine on which calls arrive in time, here {slowest_s:.3f} s: {text}" for text in late]
+
+
+def slowest(found: Records) -> float:
+    """How long it took a call to arrive, of those that nobody froze."""
+    frozen = {mark.who for mark in found.marked("stop")}
+    times = [call.arrived_at - call.sent_at for call in found.calls if call.sent_at and call.who not in frozen]
+    return max(times, default=0.0)
+
+
+def cast_run(
+    cast: Cast,
+    *,
+    seconds: float,
+    in_flight: int | None = 8,
+    window: Window | None = None,
+    unit: str = "calls",
+    settings: Settings | None = None,
+    rules: dict[str, Any] | None = None,
+    checks: tuple[Check, ...] = (),
+    needs: tuple[Check, ...] = (),
+    **plan: Any,  # noqa: ANN401 - as Plan has them
+) -> Run:
+    """Threads and tasks at once: by process, or in the only one."""
+    crowd: dict[str, Any] = {"processes": 4, "callers": 4, "mixed": True}
+    if cast.store == "memory":
+        crowd = {"processes": 1, "callers": 8, "loops": 2}
+    said: Settings = {
+        "limit": "chaos",
+        "in_flight": in_flight,
+        "windows": [] if window is None else [[window.n, window.window_s, unit]],
+        "unit": unit,
+        "start_within_s": START_S,
+        "transit_s": TRANSIT_S,
+        "call_timeout_s": CALL_S,
+        "lease_s": LEASE_S,
+        "heartbeat_s": BEAT_S,
+    }
+    return Run(
+        plan=Plan(
+            folder=cast.folder,
+            adapter=cast.adapter,
+            address=cast.stage.address,
+            settings=said | (settings or {}),
+            seconds=seconds,
+            **(crowd | {"work_s": 0.1} | plan),
+        ),
+        rules=Rules(
+            in_flight=in_flight,
+            windows=() if window is None else (window,),
+            trail_s=TRAIL_S,
+            ramp="arrivals",
+            window_extra_s=TRAIL_S,
+            **(rules or {}),
+        ),
+        checks=checks,
+        needs=needs,
+    )
+
+
+def clean(cast: Cast, **plan: Any) -> Run:  # noqa: ANN401 - as Plan has them
+    """Nothing befalls it: the bounds hold, and what they leave is used."""
+    window = Window(30, W_S)
+    crowd: dict[str, Any] = {} if cast.store == "memory" else {"processes": 8, "callers": 4}
+    windows = 2 if cast.short else 5
+    return cast_run(
+        cast,
+        seconds=windows * W_EFF_S / 0.99 + 0.9,
+        window=window,
+        # A busy machine is late; that costs use, and is no reason to go over.
+        rules={"least_rate": 0.95 if cast.short else 0.99},
+        needs=(windows_seen(window, TRAIL_S, windows),),
+        **(crowd | {"work_s": 0.05} | plan),
+    )
+
+
+def kill(cast: Cast, *, sticky: bool) -> Run:
+    """What a killed process held comes back; a hand-off that it could not answer, a call later."""
+    back_s = LEASE_S + SLACK_S
+    if sticky:
+        back_s += START_S + TRANSIT_S + CALL_S
+    kills = tuple(Strike(at_s=at_s, what="kill") for at_s in ((1.0,) if cast.short else (2.0, 8.0)))
+    return cast_run(
+        cast,
+        seconds=cast.length(18.0, 1.0 + back_s + 1.6),
+        in_flight=6,
+        callers=6,
+        sticky=sticky,
+        strikes=kills,
+        settings={"on_disconnect": "continues" if sticky else "stops"},
+        rules={"back_within_s": back_s, "least_kills": len(kills)},
+    )
+
+
+def freeze(cast: Cast) -> Run:
+    """Frozen past its lease, a process loses its slots, and finds that out before it calls again."""
+    for_s = LEASE_S + cast.length(1.0, 0.3)
+    stops = tuple(Strike(at_s=at_s, what="stop", for_s=for_s) for at_s in ((1.0,) if cast.short else (1.0, 6.0)))
+    return cast_run(
+        cast,
+        seconds=cast.length(14.0, 6.0),
+        window=Window(30, W_S),
+        strikes=stops,
+        # Longer than anybody has to wait for a window: who takes a thawed process for a store that forgot is found out.
+        settings={"call_timeout_s": 2 * W_S},
+        rules={"excess_allowed": len(stops), "least_stops": len(stops)},
+        checks=(resumed(When("cont"), W_EFF_S + 2 * SLACK_S),),
+        needs=(marked("cont"),),
+    )
+
+
+def restart_empty(cast: Cast) -> Run:
+    """A store that comes back with nothing: whoever remembers makes it wait until that cannot matter."""
+    at_s = cast.length(3.0, 1.2)
+    since = When("forgets, done", HOLD_S)
+    return cast_run(
+        cast,
+        seconds=at_s + HOLD_S + cast.length(6.0, W_EFF_S),
+        window=Window(30, W_S),
+        acts=(Act(at_s=at_s, name="forgets", do=cast.stage.forget),),
+        checks=(resumed(since, W_EFF_S),),
+        needs=(marked("forgets, done"),),
+    )
+
+
+def rolled_back(cast: Cast) -> Run:
+    return cast_run(
+        cast,
+        seconds=12.0,
+        window=Window(30, W_S),
+        acts=(
+            Act(at_s=1.0, name="is kept", do=cast.redis.keep),
+            Act(at_s=3.4, name="rolls back", do=cast.redis.roll_back),
+        ),
+        checks=(resumed(When("rolls back, done", HOLD_S), W_EFF_S),),
+        needs=(marked("rolls back, done"),),
+    )
+
+
+def rolled_back_a_little(cast: Cast) -> Run:
+    """By a step or two, again and again: what was granted in them is known to nobody but those who have it."""
+    instants = [1.0 + 2.2 * turn for turn in range(5)]
+    acts = [Act(at_s=at_s, name="is kept", do=cast.redis.keep) for at_s in instants]
+    acts += [Act(at_s=at_s, name="rolls back", do=cast.redis.roll_back) for at_s in instants]
+    return cast_run(
+        cast,
+        seconds=instants[-1] + CALL_S + TRAIL_S + 2.0,
+        acts=tuple(acts),
+        checks=(reached(8, When("rolls back, done", CALL_S + TRAIL_S), 1.5),),
+        needs=(marked("rolls back, done"),),
+    )
+
+
+def hung(cast: Cast) -> Run:
+    """A server that takes requests and answers none, and then all of them."""
+    for_s = cast.length(10.0, 4.0)
+    return cast_run(
+        cast,
+        seconds=2.0 + for_s + 6.0,
+        window=Window(30, W_S),
+        acts=(
+            Act(at_s=2.0, name="hangs", do=cast.redis.hang),
+            Act(at_s=2.0 + for_s, name="goes on", do=cast.redis.go_on),
+        ),
+        checks=(resumed(When("goes on, done"), 5.0),),
+        needs=(marked("goes on, done"),),
+    )
+
+
+def flushed(cast: Cast) -> Run:
+    flushes = tuple(Act(at_s=at_s, name="flushes", do=cast.redis.flush_scripts) for at_s in (1.0, 2.0, 3.0, 4.0))
+    return cast_run(cast, seconds=6.0, acts=flushes, checks=(reached(8, When("flushes, done"), 1.0),))
+
+
+def clock(cast: Cast, *, by_s: float) -> Run:
+    return cast_run(
+        cast,
+        seconds=9.0,
+        window=Window(30, W_S),
+        acts=(Act(at_s=2.8, name="jumps", do=lambda: cast.stage.shift_clock(by_s)),),
+        settings={"clock": cast.stage.clock},
+        # A jump that is taken for what it is costs nothing: the next window opens as it would have.
+        checks=(resumed(When("jumps, done"), W_EFF_S + 2 * SLACK_S),),
+        needs=(marked("jumps, done"), arrivals(When("jumps, done"), When("over"), 60)),
+    )
+
+
+def lowered(cast: Cast) -> Run:
+    """Whoever runs goes on; nobody starts above the new bounds."""
+    at_s = cast.length(3.0, 1.2)
+    low = Window(10, W_S)
+    return cast_run(
+        cast,
+        seconds=at_s + cast.length(9.0, W_EFF_S + 2.3),
+        window=Window(30, W_S),
+        work_s=0.3,
+        acts=(
+            Act(
+                at_s=at_s,
+                name="lowers",
+                do=lambda: cast.stage.configure(in_flight=3, windows=[[low.n, low.window_s]]),
+            ),
+        ),
+        checks=(
+            Bounded(since=When("lowers, done", 0.3 + TRAIL_S), in_flight=3),
+            Bounded(since=When("lowers, done", W_EFF_S), window=low),
+            at_most_answered(499, 0),
+        ),
+        needs=(arrivals(When("lowers, done", W_EFF_S), When("over"), 3),),
+    )
+
+
+def raised(cast: Cast) -> Run:
+    return cast_run(
+        cast,
+        seconds=6.0,
+        in_flight=8,
+        settings={"in_flight": 2},
+        work_s=0.2,
+        acts=(Act(at_s=3.0, name="raises", do=lambda: cast.stage.configure(in_flight=8)),),
+        checks=(Bounded(until=When("raises"), in_flight=2), reached(8, When("raises, done"), 1.0)),
+        needs=(marked("raises, done"),),
+    )
+
+
+def refused(cast: Cast) -> Run:
+    """One caller is told "not now", and all obey; then one probe, two, four."""
+    return cast_run(
+        cast,
+        seconds=cast.length(10.0, 5.8),
+        refusals=(Refusal(at_s=1.0, retry_after_s=cast.length(2.0, 1.0)),),
+        rules={"least_cooldowns": 1},
+        checks=(reached(8, When("over", -1.0), 1.0),) if not cast.short else (),
+        needs=(answered(429, 1),),
+    )
+
+
+def refused_at_once(cast: Cast) -> Run:
+    """Many hear the same refusal: the pause is that of one."""
+    step_s = 3.0
+    return cast_run(
+        cast,
+        seconds=12.0,
+        window=Window(8, W_S),
+        refusals=(Refusal(at_s=1.5, retry_after_s=step_s, calls=None, for_s=1.2, worked=True),),
+        work_s=0.3,
+        settings={"without_hint": True, "cooldown_s": [step_s, 4 * step_s]},
+        rules={"least_cooldowns": 1},
+        checks=(paused_for(429, 4, step_s - TRAIL_S, 1.2 * step_s + TRAIL_S + SLACK_S),),
+        needs=(answered(429, 4),),
+    )
+
+
+def broken(cast: Cast) -> Run:
+    """Failures in a row pause the limit as a refusal does."""
+    step_s, after, in_flight = 1.5, 5, 8
+    # What succeeds meanwhile begins the row anew; at last it is whole, and those in progress still come to grief.
+    most = (after - 1) * in_flight + after + in_flight
+    return cast_run(
+        cast,
+        seconds=8.0,
+        in_flight=in_flight,
+        refusals=(Refusal(at_s=1.5, status=503, calls=None, for_s=0.8),),
+        settings={"breaker_after": after, "cooldown_s": [step_s, 4 * step_s]},
+        checks=(
+            at_most_answered(503, most),
+            paused_for(503, after, step_s - TRAIL_S, step_s + TRAIL_S + SLACK_S),
+            ramped(503, after, in_flight, TRAIL_S),
+        ),
+        needs=(answered(503, after),),
+    )
+
+
+def gone_wait(cast: Cast) -> Run:
+    return _gone(cast, "wait", for_s=5.0)
+
+
+def gone_fail(cast: Cast) -> Run:
+    errors = cast.folder / "errors.jsonl"
+    run = _gone(cast, "fail", for_s=5.0, settings={"errors": str(errors)})
+    kinds = ("StoreUnreachable",) if cast.store == "redis" else ("StoreBusy",)
+    return replace(run, needs=(*run.needs, told(errors, *kinds)))
+
+
+def _gone(cast: Cast, policy: str, *, for_s: float, settings: Settings | None = None) -> Run:
+    return cast_run(
+        cast,
+        seconds=2.0 + for_s + 7.0,
+        window=Window(30, W_S),
+        acts=_away(cast, for_s),
+        settings={"when_store_down": policy} | (settings or {}),
+        checks=(resumed(When("comes back, done"), 5.0),),
+        needs=(marked("comes back, done"),),
+    )
+
+
+def _away(cast: Cast, for_s: float) -> tuple[Act, Act]:
+    return (
+        Act(at_s=2.0, name="goes away", do=cast.stage.go_away),
+        Act(at_s=2.0 + for_s, name="comes back", do=cast.stage.come_back),
+    )
+
+
+def gone_share(cast: Cast) -> Run:
+    """All processes are cut off: each goes on with its part, and the limit is at most doubled when they meet again."""
+    in_flight, window, processes = 7, Window(31, W_S), 3
+    # SQLite says that it is busy after two seconds only.
+    for_s = 6.0 if cast.store == "redis" else 10.0
+    away, back = When("goes away, done", 0.1 + TRAIL_S), When("comes back")
+    healed_s = 3.0
+    return cast_run(
+        cast,
+        seconds=2.0 + for_s + healed_s + 5.0,
+        in_flight=in_flight,
+        processes=processes,
+        acts=_away(cast, for_s),
+        settings={"when_store_down": "share", "windows": [[window.n, window.window_s]]},
+        rules={"excess_allowed": in_flight},
+        checks=(
+            Bounded(until=When("goes away"), in_flight=in_flight, window=window),
+            Bounded(since=away, until=back, in_flight=in_flight // processes * processes),
+            Bounded(since=away, until=back, in_flight=in_flight // processes, each=True),
+            Bounded(
+                since=When("goes away, done", W_EFF_S),
+                until=back,
+                window=replace(window, n=window.n // processes),
+                each=True,
+            ),
+            Bounded(window=replace(window, n=2 * window.n)),
+            Bounded(since=When("comes back, done", healed_s + W_EFF_S), in_flight=in_flight, window=window),
+            resumed(When("comes back, done", 1.0), W_EFF_S + 2.0),
+        ),
+        needs=(
+            arrivals(When("goes away, done", LEASE_S + 0.5), back, 3 * processes),
+            arrivals(When("comes back, done", healed_s), When("over"), window.n),
+        ),
+    )
+
+
+def weighted(cast: Cast) -> Run:
+    """A window that counts pages, and calls of several."""
+    window = Window(60, W_S)
+    return cast_run(
+        cast,
+        seconds=3 * W_EFF_S + 1.5,
+        window=window,
+        unit="pages",
+        sizes=(1, 5, 7),
+        work_s=0.05,
+        needs=(windows_seen(window, TRAIL_S, 2),),
+    )
+
+
+def late(cast: Cast) -> Run:
+    """Callers that dawdle between their slot and their call, and ask once more before it."""
+    return cast_run(
+        cast,
+        seconds=cast.length(4 * W_EFF_S, 2 * W_EFF_S + 1.4),
+        in_flight=None,
+        window=Window(20, W_S),
+        settings={"late_s": 1.2, "call_timeout_s": 2.0},
+        work_s=0.02,
+    )
+
+
+def utilisation(cast: Cast, *, work_s: float, least: float, tasks: bool) -> Run:
+    return cast_run(
+        cast,
+        seconds=8.0,
+        in_flight=5,
+        processes=3,
+        callers=8,
+        mixed=False,
+        tasks=tasks,
+        work_s=work_s,
+        rules={"ideal": 5.0, "least_use": least},
+    )
+
+
+def _with(build: Callable[..., Run], **options: Any) -> Build:  # noqa: ANN401 - the build's own
+    return lambda cast: build(cast, **options)
+
+
+SCENARIOS = {
+    "clean": Scenario(build=_with(clean, mixed=True), stores=ALL),
+    "clean-threads": Scenario(build=_with(clean, mixed=False)),
+    "clean-tasks": Scenario(build=_with(clean, mixed=False, tasks=True)),
+    "kill": Scenario(build=_with(kill, sticky=False)),
+    "kill-sticky": Scenario(build=_with(kill, sticky=True)),
+    "freeze": Scenario(build=freeze),
+    "restart-empty": Scenario(build=restart_empty),
+    "rolled-back": Scenario(build=rolled_back, stores=("redis",)),
+    "rolled-back-a-little": Scenario(build=rolled_back_a_little, stores=("redis",)),
+    "hung": Scenario(build=hung, stores=("redis",)),
+    "flushed": Scenario(build=flushed, stores=("redis",)),
+    "clock-forward": Scenario(build=_with(clock, by_s=3600.0), stores=ALL),
+    "clock-back": Scenario(build=_with(clock, by_s=-3600.0), stores=ALL),
+    "lowered": Scenario(build=lowered),
+    "raised": Scenario(build=raised),
+    "refused": Scenario(build=refused, stores=ALL),
+    "refused-at-once": Scenario(build=refused_at_once, stores=ALL),
+    "broken": Scenario(build=broken, stores=ALL),
+    "gone-wait": Scenario(build=gone_wait, durable=True),
+    "gone-fail": Scenario(build=gone_fail, durable=True),
+    "gone-share": Scenario(build=gone_share, durable=True),
+    "weighted": Scenario(build=weighted, stores=ALL),
+    "late": Scenario(build=late, stores=ALL),
+    "use-200ms-threads": Scenario(build=_with(utilisation, work_s=0.2, least=0.97, tasks=False)),
+    "use-200ms-tasks": Scenario(build=_with(utilisation, work_s=0.2, least=0.97, tasks=True)),
+    "use-20ms-threads": Scenario(build=_with(utilisation, work_s=0.02, least=0.85, tasks=False)),
+    "use-20ms-tasks": Scenario(build=_with(utilisation, work_s=0.02, least=0.85, tasks=True)),
+}

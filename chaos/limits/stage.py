@@ -1,0 +1,154 @@
+"""The store of one scenario, fresh, and what can befall it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from tests.servers.clients import redis_client
+from tests.servers.server import Server
+from tests.servers.valkey import valkey
+
+STORES = ("memory", "sqlite", "redis")
+_KEY = "{forebay:chaos:chaos}:limit"
+
+
+class Stage:
+    """What a store cannot suffer it does not have."""
+
+    address: str
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._clock = folder / "clock"
+
+    @property
+    def clock(self) -> str:
+        """A file that shifts the clock of all processes once it is there."""
+        return str(self._clock)
+
+    def shift_clock(self, by_s: float) -> None:
+        beside = self._clock.with_suffix(".new")
+        beside.write_text(str(int(by_s * 1000)))
+        beside.rename(self._clock)
+
+    def configure(self, **values: object) -> None:
+        """As an operator would, from another process than those of the load."""
+        from forebay.limits import Limiter  # noqa: PLC0415 - the load itself shares no code with the judged
+
+        with Limiter(self.address, environment="chaos") as limiter:
+            limiter.configure("chaos", **values)  # type: ignore[arg-type]
+
+    def go_away(self) -> None:
+        """Answer nobody, and keep what is known."""
+        raise NotImplementedError
+
+    def come_back(self) -> None:
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Be there, and know nothing any more."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End what goes on."""
+
+
+class MemoryStage(Stage):
+    address = "memory://"
+
+
+class SqliteStage(Stage):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._file = folder / "limits.db"
+        self.address = f"sqlite:///{self._file.absolute()}"
+        self._blocker: apsw.Connection | None = None
+
+    def go_away(self) -> None:
+        self._blocker = apsw.Connection(str(self._file))
+        self._blocker.set_busy_timeout(5000)
+        assert self._blocker.pragma("journal_mode") == "wal"
+        self._blocker.execute("BEGIN EXCLUSIVE")
+
+    def come_back(self) -> None:
+        self.close()
+
+    def forget(self) -> None:
+        self._file.unlink()
+        for suffix in ("-wal", "-shm"):
+            self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._blocker is not None:
+            self._blocker.close()
+            self._blocker = None
+
+
+class RedisStage(Stage):
+    def __init__(self, folder: Path, server: Server) -> None:
+        super().__init__(folder)
+        self._server = server
+        self.address = server.url
+        self._kept: bytes | None = None
+
+    def go_away(self) -> None:
+        self._server.kill()
+
+    def come_back(self) -> None:
+        self._server.start()
+
+    def forget(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+    def hang(self) -> None:
+        os.kill(self._server.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self._server.pid, signal.SIGCONT)
+
+    def keep(self) -> None:
+        with redis_client(self.address) as client:
+            kept = client.get(_KEY)
+        assert isinstance(kept, bytes)
+        self._kept = kept
+
+    def roll_back(self) -> None:
+        """As soon as there is anything to take back."""
+        assert self._kept is not None
+        with redis_client(self.address) as client:
+            while client.get(_KEY) == self._kept:
+                pass
+            client.set(_KEY, self._kept)
+
+    def flush_scripts(self) -> None:
+        with redis_client(self.address) as client:
+            client.script_flush()
+
+    def close(self) -> None:
+        if self._server.is_running:
+            self.go_on()
+
+
+@contextmanager
+def staged(store: str, folder: Path, *, durable: bool = False) -> Iterator[Stage]:
+    folder.mkdir(parents=True, exist_ok=True)
+    if store != "redis":
+        stage: Stage = MemoryStage(folder) if store == "memory" else SqliteStage(folder)
+        try:
+            yield stage
+        finally:
+            stage.close()
+        return
+    with valkey(own=True, durable=durable) as server:
+        stage = RedisStage(folder, server)
+        try:
+            yield stage
+        finally:
+            stage.close()

@@ -1,0 +1,168 @@
+"""Turns limits and how they stand into what people read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from forebay.cli import output
+from forebay.cli.cells import cut, span, when
+from forebay.errors import BadInput
+from forebay.limits.usage import Holder, LayerUsage, Usage, WindowUsage
+from forebay.model.limit import CALLS, FIELDS, Limit, Window
+from forebay.rules.planning import plan
+
+LIST_COLUMNS = ("limit", "state", "in flight", "windows", "waiting", "processes")
+_DEFINITION = ("field", "value", "from")
+_PROCESSES = ("process", "calls", "waiting", "longest", "works on")
+_SHOWN = 3
+_REASONS = {"cooldown": "cools down", "breaker": "cools down after a row of failures", "quota": "parked, quota used up"}
+_BARS = {
+    "relearning": "holds back: its store has forgotten what was in use",
+    "ramp": "ramps up after a cool-down",
+    "in_flight": "full: waits for a call to end",
+}
+
+
+def list_row(usage: Usage) -> tuple[str, ...]:
+    return (
+        usage.name,
+        state(usage),
+        _of(usage.in_flight, usage.limit.in_flight),
+        ", ".join(f"{_of(each.used, each.n)} {_per(each)}" for each in usage.windows),
+        str(usage.waiting),
+        str(usage.sessions),
+    )
+
+
+def state(usage: Usage) -> str:
+    if usage.paused:
+        if usage.limit.in_flight == 0 or any(window.n == 0 for window in usage.limit.windows):
+            return "paused: a bound is 0"
+        rest = "" if usage.paused_for_s is None else f" for another {span(usage.paused_for_s)}"
+        return f"paused{rest}{f': {usage.note}' if usage.note else ''}"
+    if usage.cooldown:
+        return f"{_REASONS.get(usage.cooldown, usage.cooldown)} for another {span(usage.cooldown_for_s)}"
+    if usage.blocked_by:
+        known = [text for reason, text in _BARS.items() if reason in usage.blocked_by]
+        return known[0] if known else "full: waits for a window"
+    return "ramps up after a cool-down" if usage.ramping else "open"
+
+
+def show(usage: Usage) -> None:
+    output.pairs(_pairs(usage))
+    output.line()
+    output.table(_DEFINITION, _definition(usage))
+    if usage.holders:
+        output.line()
+        output.table(_PROCESSES, [_process(each) for each in usage.holders])
+
+
+def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
+    yield "limit", usage.name
+    yield "state", state(usage)
+    free = "" if usage.free is None else f", {usage.free} free"
+    yield "in flight", f"{_of(usage.in_flight, usage.limit.in_flight)}{_share(usage.utilisation)}{free}"
+    for each in usage.windows:
+        opens = "next unit free now" if each.next_in_s <= 0 else f"next unit free in {span(each.next_in_s)}"
+        yield "window", f"{_of(each.used, each.n)} {_per(each)}{_share(each.utilisation)}, {each.free} free, {opens}"
+    yield "next call", _next(usage)
+    processes = sum(each.waiting > 0 for each in usage.holders)
+    yield "waiting", f"{usage.waiting}, in {processes} processes" if usage.waiting else "none"
+    yield "cool-down", _cooldown(usage)
+    yield "call time", _call_time(usage)
+    yield "degraded", "yes: its store does not answer" if usage.degraded else "no"
+
+
+def _next(usage: Usage) -> str:
+    if not usage.blocked_by:
+        return "may start now"
+    if usage.eta_s is None:
+        return "nobody can say when"
+    return f"may start in about {span(usage.eta_s)}"
+
+
+def _cooldown(usage: Usage) -> str:
+    if usage.cooldown:
+        return f"{usage.cooldown}, ends in {span(usage.cooldown_for_s)} (level {usage.level})"
+    return "over, comes back step by step" if usage.ramping else "none"
+
+
+def _call_time(usage: Usage) -> str:
+    if usage.mean_call_s <= 0:
+        return "not known yet"
+    text = f"{usage.mean_call_s:.3g} s on average"
+    if any(window.unit != CALLS for window in usage.limit.windows):
+        return text  # what a call takes of these is not known here
+    try:
+        found = plan(usage.limit, usage.mean_call_s)
+    except BadInput:
+        return text
+    return f"{text}: {found.binds} binds, at {found.per_minute:.3g} calls a minute"
+
+
+def _definition(usage: Usage) -> Iterator[tuple[str, str, str]]:
+    now = time.time()
+    layers = {each.name: each for each in usage.layers}
+    for field in FIELDS:
+        source = usage.sources[field]
+        yield field, value_text(field, getattr(usage.limit, field)), _layer(source, layers.get(source), now)
+
+
+def _layer(name: str, layer: LayerUsage | None, now: float) -> str:
+    if layer is None:
+        return name
+    until = "" if layer.for_s is None else f" until {when(now + layer.for_s, now)}"
+    who = f" by {layer.who}" if layer.who else ""
+    note = f": {layer.note}" if layer.note else ""
+    return f"{name}{until}{who}{note}"
+
+
+def _process(holder: Holder) -> tuple[str, ...]:
+    longest = max((call.for_s for call in holder.calls), default=None)
+    return (
+        f"{holder.label}{'' if holder.alive else ' (ended)'}",
+        str(len(holder.calls)),
+        str(holder.waiting),
+        "" if longest is None else span(longest),
+        _works_on(holder),
+    )
+
+
+def _works_on(holder: Holder) -> str:
+    """The oldest calls that say what they do."""
+    named = sorted((call for call in holder.calls if call.label), key=lambda call: -call.for_s)
+    shown = [f"{cut(call.label, 40)} ({span(call.for_s)})" for call in named[:_SHOWN]]
+    more = len(holder.calls) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if shown and more else "")
+
+
+def bounds_text(limit: Limit) -> str:
+    parts = [] if limit.in_flight is None else [f"{limit.in_flight} in flight"]
+    return ", ".join([*parts, *map(str, limit.windows)])
+
+
+def value_text(field: str, value: object) -> str:
+    if value is None or value == ():
+        return "none"
+    if field == "windows" and isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, tuple):
+        return ", ".join(f"{each:g}" for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _of(used: int, bound: int | None) -> str:
+    return str(used) if bound is None else f"{used}/{bound}"
+
+
+def _per(window: WindowUsage | Window) -> str:
+    return f"{window.unit} per {window.per_s:g} s"
+
+
+def _share(utilisation: float | None) -> str:
+    return "" if utilisation is None else f" ({utilisation:.0%})"
+
+
+def table(usages: Sequence[Usage]) -> None:
+    output.table(LIST_COLUMNS, [list_row(each) for each in usages])

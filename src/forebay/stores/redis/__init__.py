@@ -1,0 +1,1 @@
+"""Limits in Redis or Valkey: shared by every process that reaches the server."""

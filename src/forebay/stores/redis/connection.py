@@ -1,0 +1,212 @@
+"""Opens connections to a Redis or Valkey server, and turns what it and redis-py report into our errors."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from forebay.errors import (
+    BadInput,
+    MaybeApplied,
+    MissingExtra,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnreachable,
+)
+
+try:
+    from redis.connection import Connection, parse_url
+    from redis.exceptions import AuthenticationError, BusyLoadingError, NoScriptError, RedisError, ResponseError
+except ImportError:
+    raise MissingExtra("Limits in Redis need the package redis.", remedy="Run: pip install 'forebay[redis]'") from None
+
+CONNECT_TIMEOUT_S = 3.0
+TIMEOUT_S = 2.0
+_MAX_IDLE = 4
+_SURELY_OPEN_S = 0.1
+# Nothing of it is the address's to choose: replies are read as bytes, and whoever calls knows what to repeat.
+_FIXED: dict[str, object] = {
+    "protocol": 2,
+    "decode_responses": False,
+    "health_check_interval": 0,
+    "retry": None,
+    "retry_on_error": [],
+    "retry_on_timeout": False,
+}
+_SCHEMES = ("redis", "rediss", "unix")
+_REMEDY = "Use redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket."
+# A script's error carries the text of the command's that failed in it, at a place that differs between versions.
+_SAID: dict[str, tuple[type[StoreError], str]] = {
+    "OOM command not allowed": (StoreFull, "Raise its maxmemory, or give limits a server of their own."),
+    "READONLY": (StoreReadOnly, "It is a replica: give the address of the primary."),
+    "read only replica": (StoreReadOnly, "It is a replica: give the address of the primary."),
+    "MISCONF": (StoreReadOnly, "It cannot save to its disk, and so refuses to write: see the server's log."),
+    "MASTERDOWN": (StoreBusy, "Its primary is away: try again, or give the address of another."),
+    "BUSY ": (StoreBusy, "Somebody's script runs there for too long: try again."),
+    "WRONGTYPE": (StoreCorrupt, "Another program uses this key: choose another database or environment."),
+    "holds no record": (StoreCorrupt, "Another program uses this key: choose another database or environment."),
+    "NOPERM": (StoreError, "Allow this user EVAL, EVALSHA, GET, SET, SCAN, PUBLISH and SUBSCRIBE on forebay's keys."),
+    "MOVED": (StoreError, "It is one node of a cluster: give the address of a server that has all keys."),
+}
+
+
+class Link(Protocol):
+    """What we use of a connection of redis-py's."""
+
+    _sock: socket.socket
+
+    def connect(self) -> None: ...
+
+    def disconnect(self) -> None: ...
+
+    def send_packed_command(self, packed: list[bytes], *, check_health: bool) -> None: ...
+
+    def read_response(self) -> Any: ...  # noqa: ANN401 - what the server says
+
+    def can_read(self, timeout: float) -> bool: ...
+
+
+class Server:
+    """One address: dials it, and names it in errors without its password."""
+
+    def __init__(self, address: str) -> None:
+        self.place = _shown(address)
+        try:
+            options = parse_url(address)  # type: ignore[no-untyped-call]
+            self._kind = options.pop("connection_class", Connection)
+            self._options = (
+                {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": TIMEOUT_S} | options | _FIXED
+            )
+            self._kind(**self._options)
+        except (ValueError, TypeError, RedisError):
+            # Its text may quote a part of the password.
+            raise BadInput("That is no address of a Redis server.", remedy=_REMEDY) from None
+
+    def dial(self) -> Link:
+        with self.told(sent=False):
+            link: Link = self._kind(**self._options)
+            link.connect()
+        return link
+
+    @contextmanager
+    def told(self, *, sent: bool = True) -> Iterator[None]:
+        """Say what an error means; `sent`: whether the server may have begun."""
+        try:
+            yield
+        except AuthenticationError as error:
+            raise StoreError(
+                f"{self.place} refused the user or the password.", remedy="Check both in the address."
+            ) from error
+        except BusyLoadingError as error:
+            raise StoreBusy(f"{self.place} is loading its data.", remedy="Try again in a moment.") from error
+        except NoScriptError:
+            raise
+        except ResponseError as error:
+            raise self._refusal(error) from error
+        except RedisError as error:
+            if sent:
+                raise MaybeApplied(
+                    f"{self.place} did not answer: {error}.", remedy="Repeat the call; if it goes on, check the server."
+                ) from error
+            raise StoreUnreachable(
+                f"{self.place} cannot be reached: {error}.", remedy="Check that it runs, and the address."
+            ) from error
+
+    def _refusal(self, error: ResponseError) -> StoreError:
+        text = f"{getattr(error, 'status_code', None) or ''} {error}".strip()
+        for said, (kind, remedy) in _SAID.items():
+            if said in text:
+                return kind(f"{self.place} refused: {text}.", remedy=remedy)
+        return StoreError(f"{self.place} refused a step: {text}.", remedy="Please report this.")
+
+
+def _shown(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        known = parts.scheme in _SCHEMES
+        host, port = parts.hostname or "localhost", parts.port or 6379
+    except (ValueError, AttributeError, TypeError):
+        raise BadInput("That is no address of a Redis server.", remedy=_REMEDY) from None
+    if not known:
+        # The address may carry a password: nothing of it is shown.
+        raise BadInput("That address does not name a Redis server.", remedy=_REMEDY)
+    if parts.scheme == "unix":
+        return f"unix://{parts.path}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}{parts.path}"
+
+
+class Links:
+    """Connections that are kept for the next call; as many as there are threads that call at once."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+        self._idle: list[tuple[Link, float]] = []
+        self._closed = False
+
+    def call(self, *command: str | bytes | int) -> Any:  # noqa: ANN401 - what the server replies
+        link = self._take()
+        with self._server.told():
+            try:
+                send(link, *command)
+                reply = link.read_response()
+            except ResponseError:
+                self._give_back(link)
+                raise
+            except BaseException:
+                link.disconnect()
+                raise
+        self._give_back(link)
+        return reply
+
+    def _take(self) -> Link:
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise StoreClosed("The limit store was closed.", remedy="Open it anew.")
+                if not self._idle:
+                    break
+                link, since = self._idle.pop()
+            if time.monotonic() - since < _SURELY_OPEN_S or _is_open(link):
+                return link
+            link.disconnect()
+        return self._server.dial()
+
+    def _give_back(self, link: Link) -> None:
+        with self._lock:
+            if not self._closed and len(self._idle) < _MAX_IDLE:
+                self._idle.append((link, time.monotonic()))
+                return
+        link.disconnect()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for link, _ in idle:
+            link.disconnect()
+
+
+def send(link: Link, *command: str | bytes | int) -> None:
+    parts = [b"*%d\r\n" % len(command)]
+    for part in command:
+        raw = part if isinstance(part, bytes) else str(part).encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
+    link.send_packed_command([b"".join(parts)], check_health=False)
+
+
+def _is_open(link: Link) -> bool:
+    """Whether an idle connection is silent: one that the server has closed says so."""
+    try:
+        return not link.can_read(timeout=0)
+    except (RedisError, OSError):
+        return False

@@ -1,0 +1,138 @@
+"""Limits on a Redis or Valkey server: the rules run there, in one step, on its clock."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from forebay.errors import StoreBusy
+from forebay.model.names import check_name
+from forebay.stores.redis import codec
+from forebay.stores.redis.connection import Links, Server
+from forebay.stores.redis.listener import Listener
+from forebay.stores.redis.script import Script
+
+if TYPE_CHECKING:
+    from forebay.model.limit_record import Answer, Ask, Record
+    from forebay.stores.limit_base import Step, Wake
+
+_RULES = ("window_log", "cooldown", "admission")
+_CHANGE_TRIES = 100
+_CHANGE_PAUSE_S = 0.01
+_SCAN_COUNT = 1000
+
+
+def _of_the_server() -> int:
+    return -1
+
+
+class RedisLimits:
+    """One key per limit. `tags` names other hash tags than {forebay:<environment>:<limit>}, by limit.
+
+    Tests add `shift` ms to the server's clock, or give one of their own.
+    """
+
+    instant = False
+    shift = 0
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        environment: str = "default",
+        tags: Mapping[str, str] | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._environment = check_name("environment", environment)
+        self._tags = dict(tags or {})
+        self._clock = clock or _of_the_server
+        self._server = Server(address)
+        self._channel = f"forebay:{environment}:wake:"
+        self._exchange = Script("record", *_RULES, "clock", "exchange")
+        self._read = Script("record", "clock", "read")
+        self._swap = Script("record", "swap")
+        self._open()
+        _OPEN.add(self)
+
+    def _open(self) -> None:
+        self._links = Links(self._server)
+        # Of its own: a heartbeat must not wait behind anything.
+        self._beats = Links(self._server)
+        self._listener = Listener(self._server, self._channel)
+
+    def after_fork(self) -> None:
+        """Sockets and locks are the parent's; whoever listened there does not listen here."""
+        self._open()
+
+    def exchange(self, limit: str, ask: Ask) -> Answer:
+        return self._ask(self._links, limit, ask)
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        return self._ask(self._beats, limit, ask)
+
+    def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
+        text = codec.ask_text(ask)
+        reply = self._exchange.run(links, self._key(limit), text, limit, self._channel, self._clock(), self.shift)
+        return codec.answer_of(reply)
+
+    def read(self, limit: str) -> tuple[Record | None, int]:
+        record, now, _ = self._marked(limit)
+        return record, now
+
+    def _marked(self, limit: str) -> tuple[Record | None, int, bytes]:
+        """With the mark that `swap` knows it by."""
+        now, *found = self._read.run(self._links, self._key(limit), self._clock(), self.shift)
+        if not found:
+            return None, int(now), b""
+        text, mark = found
+        return codec.record_of(text), int(now), mark
+
+    def change(self, limit: str, step: Step) -> Record | None:
+        for _ in range(_CHANGE_TRIES):
+            record, now, mark = self._marked(limit)
+            changed = step(record, now)
+            if changed is None:
+                return None
+            if self._swap.run(self._links, self._key(limit), mark, codec.record_text(changed)):
+                return changed
+            time.sleep(random.uniform(0, _CHANGE_PAUSE_S))  # noqa: S311 - only so that two do not meet again
+        raise StoreBusy(
+            f"Limit {limit!r} is changed too often: {_CHANGE_TRIES} tries were overtaken.", remedy="Try again."
+        )
+
+    def names(self) -> list[str]:
+        start, end = self._key("*").split("*")
+        found = {limit for limit in self._tags if self._links.call("EXISTS", self._key(limit))}
+        cursor = b"0"
+        while True:
+            cursor, keys = self._links.call("SCAN", cursor, "MATCH", f"{start}*{end}", "COUNT", _SCAN_COUNT)
+            found |= {key.decode().removeprefix(start).removesuffix(end) for key in keys}
+            if cursor == b"0":
+                return sorted(found)
+
+    def _key(self, limit: str) -> str:
+        tag = self._tags.get(limit) or f"forebay:{self._environment}:{limit}"
+        return f"{{{tag}}}:limit"
+
+    def listen(self, sid: str, wake: Wake) -> Callable[[], None]:
+        return self._listener.add(sid, wake)
+
+    def close(self) -> None:
+        self._listener.close()
+        self._links.close()
+        self._beats.close()
+
+
+_OPEN: weakref.WeakSet[RedisLimits] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(_OPEN):
+        store.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,31 @@
+"""Runs Lua files on the server, by the hash that it knows them by."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import NoScriptError
+
+if TYPE_CHECKING:
+    from forebay.stores.redis.connection import Links
+
+
+class Script:
+    """The files of this folder's `lua`, one after the other: a script cannot load another."""
+
+    def __init__(self, *names: str) -> None:
+        folder = files("forebay.stores.redis") / "lua"
+        self.use("\n".join((folder / f"{name}.lua").read_text("utf-8") for name in names))
+
+    def use(self, text: str) -> None:
+        self.text = text
+        self._sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    def run(self, links: Links, key: str, *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - what the script replies
+        try:
+            return links.call("EVALSHA", self._sha, 1, key, *arguments)
+        except NoScriptError:
+            # Restarted, flushed, or never asked before.
+            return links.call("EVAL", self.text, 1, key, *arguments)

@@ -1,0 +1,277 @@
+"""Promises of configuration: layers in their order, changes that keep what is used, pause, resume, clear and reset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forebay.errors import BadInput
+from forebay.model.limit import Window
+from forebay.rules import limit_actions
+from forebay.stores.limit_base import LimitStore
+from forebay.testing.limits.bounding import most_in
+from forebay.testing.limits.case import (
+    HELD,
+    LATE,
+    LEASE,
+    MINUTE,
+    SECOND,
+    LimitCase,
+    clear,
+    define,
+    pause,
+    put,
+    reset,
+    resume,
+    stored,
+)
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.process import LIMIT, Process
+
+
+def in_flight(process: Process) -> int:
+    """How many calls at once its terms allow, as it is told."""
+    process.tv = -1
+    return process.exchanges()["terms"][0]["in_flight"]
+
+
+class ConfigPromises(LimitCase):
+    def test_each_layer_goes_before_those_below_it_in_whatever_order_they_come(
+        self, store: LimitStore, a: Process
+    ) -> None:
+        define(store, 1, layer="preset")
+        for value, layer in ((50, "override"), (10, "code"), (40, "operator"), (20, "file"), (30, "ssm")):
+            put(store, layer, in_flight=value)
+        for expected, layer in ((50, "override"), (40, "operator"), (30, "ssm"), (20, "file"), (10, "code")):
+            assert in_flight(a) == expected
+            assert limit_actions.source_of(stored(store)["layers"], 0)["in_flight"] == layer
+            clear(store, layer)
+        assert in_flight(a) == 1
+
+    def test_code_never_overwrites_an_operator(self, store: LimitStore, a: Process) -> None:
+        define(store, 5)
+        put(store, "operator", in_flight=2)
+        for value in (5, 7, 100):
+            define(store, value)
+            assert in_flight(a) == 2
+        clear(store, "operator")
+        assert in_flight(a) == 100
+
+    def test_a_layer_that_says_the_same_changes_nothing(self, store: LimitStore) -> None:
+        define(store, 5, [(5, 60.0)])
+        before = stored(store)
+        assert define(store, 5, [(5, 60.0)]) is None
+        assert stored(store) == before
+
+    def test_an_override_ends_by_itself(self, store: LimitStore, clock: HandClock, a: Process) -> None:
+        define(store, 5)
+        put(store, "override", for_ms=MINUTE, in_flight=1)
+        assert len(a.wants(9)) == 1
+        for _ in range(59):
+            clock.move(SECOND)
+            a.beats()
+        clock.move(SECOND - 1)
+        assert a.asks() == []
+        clock.move(1)
+        answer = a.exchanges()
+        assert answer["terms"][0]["in_flight"] == 5
+        assert len(a.calls) == 5
+
+    def test_an_override_can_be_ended_before(self, store: LimitStore, a: Process) -> None:
+        define(store, 5)
+        put(store, "override", for_ms=MINUTE, in_flight=1)
+        clear(store, "override")
+        assert len(a.wants(9)) == 5
+        assert clear(store, "override") is None
+
+    def test_overrides_of_different_layers_end_one_after_the_other(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, 5)
+        put(store, "operator", for_ms=2 * MINUTE, in_flight=3)
+        put(store, "override", for_ms=MINUTE, in_flight=1)
+        seen = []
+        for _ in range(3):
+            seen.append(in_flight(a))
+            clock.move(MINUTE)
+        assert seen == [1, 3, 5]
+
+    def test_a_window_that_comes_back_after_an_override_has_counted_all_along(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, None, [(10, 20.0), (10, 20.0, "pages")])
+        put(store, "override", for_ms=MINUTE, windows=[Window(9, 5.0)])
+        instants = []
+        for _ in range(90):
+            got = a.wants(1, {"pages": 1})
+            a.line.clear()
+            instants += [(clock.steady, 1) for _ in got]
+            if stored(store)["tv"] > 2:
+                at = clock.steady
+                since = [each for each in instants if each[0] > at - 20 * SECOND - LATE]
+                assert len(since) <= 10 or not got
+            clock.move(SECOND)
+        assert most_in(instants, 5 * SECOND + LATE) <= 9
+        assert most_in([each for each in instants if each[0] >= clock.steady - 30 * SECOND], 20 * SECOND + LATE) <= 10
+
+    def test_a_lower_bound_ends_no_call_and_grants_nothing_until_they_have(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, 5)
+        held = a.wants(5)
+        put(store, "operator", in_flight=2)
+        assert len(stored(store)["seats"]["a"]["calls"]) == 5
+        assert b.wants(9) == []
+        for call_id in held[:3]:
+            a.gives_back([call_id])
+            clock.move(1)
+            assert b.asks() == []
+        a.gives_back(held[3:4])
+        assert len(b.asks()) == 1
+
+    def test_a_higher_bound_is_in_force_at_once(self, store: LimitStore, a: Process, b: Process) -> None:
+        define(store, 2)
+        a.wants(2)
+        b.wants(9)
+        put(store, "operator", in_flight=6)
+        assert len(b.asks()) == 4
+
+    @pytest.mark.parametrize("per_s", [30.0, 60.0, 120.0])
+    def test_a_changed_window_counts_what_was_used_before(
+        self, store: LimitStore, clock: HandClock, a: Process, per_s: float
+    ) -> None:
+        define(store, None, [(5, 60.0)])
+        a.wants(5)
+        clock.move(20 * SECOND)
+        put(store, "operator", windows=[Window(7, per_s)])
+        assert len(a.wants(9)) == 2
+        clock.move(int(per_s * SECOND) + LATE - 20 * SECOND - 1)
+        assert a.asks() == []
+        clock.move(1)
+        assert len(a.asks()) == 5
+
+    def test_a_window_made_smaller_grants_nothing_until_it_has_run_down(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, None, [(5, 60.0)])
+        for _ in range(5):
+            a.wants()
+            clock.move(SECOND)
+        put(store, "operator", windows=[Window(2, 60.0)])
+        a.wants()
+        assert a.waits[0]["eta"] == MINUTE + LATE - 5 * SECOND + 3 * SECOND
+        clock.move(a.waits[0]["eta"] - 1)
+        assert a.asks() == []
+        clock.move(1)
+        assert len(a.asks()) == 1
+
+    @pytest.mark.parametrize("values", [{"in_flight": 0}, {"windows": [Window(0, 60.0)]}])
+    def test_nought_pauses(self, store: LimitStore, clock: HandClock, a: Process, values: dict[str, Any]) -> None:
+        define(store, 5)
+        put(store, "override", **values)
+        assert a.wants() == []
+        assert a.waits[0]["by"] == ["paused"]
+        clock.move(MINUTE)
+        assert a.asks() == []
+        clear(store, "override")
+        assert len(a.asks()) == 1
+
+    def test_a_pause_lasts_until_it_is_ended(self, store: LimitStore, clock: HandClock, a: Process) -> None:
+        define(store, 5)
+        pause(store)
+        assert a.wants() == []
+        clock.move(100 * MINUTE)
+        assert a.asks() == []
+        resume(store)
+        assert len(a.asks()) == 1
+
+    def test_a_pause_for_a_while_ends_by_itself(self, store: LimitStore, clock: HandClock, a: Process) -> None:
+        define(store, 5)
+        pause(store, for_ms=MINUTE)
+        a.wants()
+        assert a.waits[0] == {"again": 5 * SECOND, "eta": MINUTE, "ahead": 0, "by": ["paused"]}
+        clock.move(MINUTE - 1)
+        assert a.asks() == []
+        clock.move(1)
+        assert len(a.asks()) == 1
+
+    def test_the_last_layer_cannot_be_cleared(self, store: LimitStore) -> None:
+        define(store, 5)
+        before = stored(store)
+        with pytest.raises(BadInput):
+            clear(store, "code")
+        assert stored(store) == before
+
+    @pytest.mark.parametrize(
+        "values", [{"in_flight": -1}, {"lease_s": 5.0}, {"windows": []}, {"nonsense": 1}, {"in_flight": "5"}]
+    )
+    def test_what_does_not_hold_together_is_refused_and_nothing_changes(
+        self, store: LimitStore, values: dict[str, Any]
+    ) -> None:
+        define(store, None, [(5, 60.0)])
+        before = stored(store)
+        with pytest.raises(BadInput):
+            put(store, "operator", **values)
+        assert stored(store) == before
+
+    def test_a_definition_that_would_end_with_an_override_is_refused(self, store: LimitStore) -> None:
+        with pytest.raises(BadInput):
+            put(store, "override", for_ms=MINUTE, in_flight=5)
+        assert store.names() == []
+
+    def test_a_reset_drops_what_the_dead_hold_and_nothing_of_the_living(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, 5)
+        a.wants(3)
+        b.wants(2)
+        assert reset(store) == 0
+        clock.move(LEASE)
+        b.beats()
+        assert reset(store) == 3
+        assert sorted(stored(store)["seats"]) == ["b"]
+        assert len(b.wants(9)) == 3
+
+    def test_a_reset_of_everything_forgets_calls_usage_and_rest_and_says_how_many(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, 5, [(5, 600.0)])
+        clock.move(1)
+        held = a.wants(5)
+        a.refused(clock.shown, MINUTE)
+        assert reset(store, everything=True) == 5
+        assert len(a.wants(9)) == 5
+        a.gives_back(held)
+        assert len(stored(store)["seats"]["a"]["calls"]) == 5
+        assert not {*held} & {call["id"] for call in stored(store)["seats"]["a"]["calls"]}
+
+    def test_a_reset_loses_no_caller_who_was_let_in_and_has_not_heard(
+        self, store: LimitStore, a: Process, b: Process
+    ) -> None:
+        define(store, 1)
+        held = a.wants()
+        b.wants()
+        a.gives_back(held)
+        assert reset(store, everything=True) == 1
+        assert len(b.asks()) == 1
+
+    def test_a_process_hears_of_new_terms_once(self, store: LimitStore, a: Process) -> None:
+        define(store, 5)
+        assert a.exchanges()["terms"][0]["in_flight"] == 5
+        assert a.exchanges()["terms"] == []
+        put(store, "operator", lease_s=60.0)
+        assert a.beats()["terms"][0]["lease"] == MINUTE
+        assert a.exchanges()["terms"] == []
+        assert stored(store)["seats"]["a"]["until"] == a.seen + MINUTE
+
+    def test_a_longer_call_timeout_holds_calls_granted_from_then_on_for_longer(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, 2)
+        a.wants()
+        put(store, "operator", call_timeout_s=120.0)
+        a.wants()
+        clock.move(HELD)
+        assert len(b.wants(2)) == 1
+        assert LIMIT in store.names()

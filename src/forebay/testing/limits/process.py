@@ -1,0 +1,176 @@
+"""A process that uses a limit, as small as it can be: it asks, hears, confirms, gives back, and remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from forebay.model.limit import CALLS
+from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Wait, Wish
+from forebay.stores.limit_base import LimitStore
+from forebay.testing.limits.hand_clock import HandClock
+
+LIMIT = "api"
+
+
+def hint(at: int, wait: int = -1, *, kind: str = "cooldown", jitter: int = 0) -> Hint:
+    return {"kind": kind, "at": at, "wait": wait, "jitter": jitter}
+
+
+class Process:
+    """`calls` are those that it was granted and has not given back, with their instants; `line` who waits.
+
+    `grants` is all that it ever heard of, `units` what the callers of each run want.
+    """
+
+    def __init__(self, store: LimitStore, clock: HandClock, sid: str, *, limit: str = LIMIT) -> None:
+        self.store = store
+        self.clock = clock
+        self.sid = sid
+        self.limit = limit
+        self.n = 0
+        self.acked = 0
+        self.heard = 0
+        self.next = 1
+        self.version = 0
+        self.seen = -1
+        self.seen_at = 0
+        self.tv = -1
+        self.sure_until = 0
+        self.calls: dict[int, int] = {}
+        self.line: dict[int, Wish] = {}
+        self.done: list[Done] = []
+        self.starts: list[int] = []
+        self.hints: list[Hint] = []
+        self.grants: list[Grant] = []
+        self.units: dict[int, dict[str, int]] = {}
+        self.waits: list[Wait] = []
+        self._runs = 0
+
+    def joins(
+        self, count: int = 1, units: Mapping[str, int] | None = None, *, key: str = "", front: bool = False
+    ) -> int:
+        """So many callers come together; the number of their run."""
+        self._runs += 1
+        self.units[self._runs] = {CALLS: 1, **(units or {})}
+        self.line[self._runs] = {
+            "id": self._runs,
+            "key": key,
+            "count": count,
+            "units": self.units[self._runs],
+            "label": "",
+            "front": int(front),
+        }
+        return self._runs
+
+    def wants(
+        self, count: int = 1, units: Mapping[str, int] | None = None, *, key: str = "", front: bool = False
+    ) -> list[int]:
+        """Callers come, and it asks; the numbers of the calls that were granted."""
+        self.joins(count, units, key=key, front=front)
+        return self.asks()
+
+    def leaves(self, run: int, count: int | None = None) -> None:
+        """Callers give up; all of the run unless it is said how many."""
+        left = self.line[run]["count"] - count if count is not None else 0
+        if left > 0:
+            self.line[run]["count"] = left
+        else:
+            del self.line[run]
+
+    def ends(self, call_ids: Iterable[int], outcome: str = "ok", units: Mapping[str, int] | None = None) -> None:
+        """Calls are over; the store hears of it when it is asked next."""
+        for call_id in [*call_ids]:
+            self.calls.pop(call_id, None)
+            self.done.append({"id": call_id, "outcome": outcome, "units": dict(units or {})})
+
+    def gives_back(
+        self, call_ids: Iterable[int], outcome: str = "ok", units: Mapping[str, int] | None = None
+    ) -> list[int]:
+        self.ends(call_ids, outcome, units)
+        return self.asks()
+
+    def refused(self, at: int, wait: int = -1, *, kind: str = "cooldown", jitter: int = 0) -> Answer:
+        self.hints.append(hint(at, wait, kind=kind, jitter=jitter))
+        return self.exchanges()
+
+    def ask(self) -> Ask:
+        """The next request, whole; sent again it is the same."""
+        said = self._said(self.acked + 1)
+        said["done"] = [*self.done]
+        said["hints"] = [*self.hints]
+        said["starts"] = [*self.starts]
+        said["runs"] = [wish.copy() for wish in self.line.values()]
+        return said
+
+    def _said(self, n: int) -> Ask:
+        return {
+            "sid": self.sid,
+            "n": n,
+            "heard": self.heard,
+            "next": self.next,
+            "label": self.sid,
+            "seen": self.seen,
+            "elapsed": self.clock.steady - self.seen_at if self.seen >= 0 else 0,
+            "version": self.version,
+            "acked": self.acked,
+            "sure": int(self.clock.steady < self.sure_until),
+            "tv": self.tv,
+            "done": [],
+            "hints": [],
+            "starts": [],
+            "runs": [],
+        }
+
+    def asks(self) -> list[int]:
+        """The calls that it got by that."""
+        before = {*self.calls}
+        self.exchanges()
+        return [call_id for call_id in self.calls if call_id not in before]
+
+    def exchanges(self) -> Answer:
+        asked = self.ask()
+        answer = self.store.exchange(self.limit, asked)
+        self.takes(asked, answer)
+        return answer
+
+    def beats(self) -> Answer:
+        """The heartbeat, which brings what it has not heard of."""
+        asked = self._said(0)
+        answer = self.store.renew(self.limit, asked)
+        self.takes(asked, answer)
+        return answer
+
+    def takes(self, asked: Ask, answer: Answer) -> None:
+        if answer["status"] != "ok":
+            return
+        self.version = max(self.version, answer["v"])
+        self.seen, self.seen_at = answer["now"], self.clock.steady
+        if answer["terms"]:
+            self.tv = answer["tv"]
+            self.sure_until = self.clock.steady + answer["terms"][0]["lease"]
+            self._lease = answer["terms"][0]["lease"]
+        else:
+            self.sure_until = self.clock.steady + self._lease
+        if asked["n"]:
+            self.acked = asked["n"]
+            self.done.clear()
+            self.hints.clear()
+            self.starts.clear()
+            self.waits = answer["waits"]
+            for stamp in answer["starts"]:
+                self.calls[stamp["id"]] = stamp["at"]
+        self.hears(answer["grants"])
+
+    def hears(self, grants: Iterable[Grant]) -> None:
+        """What it has heard of before, it does not take again."""
+        for grant in grants:
+            if grant["g"] <= self.heard:
+                continue
+            self.heard = grant["g"]
+            self.grants.append(grant.copy())
+            for call_id in range(grant["first"], grant["first"] + grant["count"]):
+                assert call_id not in self.calls, f"{self.sid} was given call {call_id} twice"
+                self.calls[call_id] = grant["at"]
+                self.next = max(self.next, call_id + 1)
+            if grant["run"] in self.line:
+                self.leaves(grant["run"], grant["count"])

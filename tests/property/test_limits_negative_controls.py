@@ -1,0 +1,255 @@
+"""The checks of limit stores work: each broken one is found out, and the sound one is not."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from forebay.model.limit_record import Answer, Ask, Era, Hint, Log, Record, Terms
+from forebay.rules import admission, cooldown, limit_actions
+from forebay.rules import window_log as logs
+from forebay.stores.limit_base import Step
+from forebay.stores.memory.limits import MemoryLimits
+from forebay.testing.limits import LimitStoreSuite
+from forebay.testing.limits.case import problems, stored
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.machine import limit_machine
+from forebay.testing.limits.process import Process
+from tests.property.machines import run_until_failure
+
+EXAMPLES = 150
+Patch = pytest.MonkeyPatch
+Break = Callable[[Patch], None]
+
+
+def _narrow(patch: Patch) -> None:
+    """Counts a grant for the window alone, as if calls arrived when they are granted."""
+    patch.setattr(logs, "width", lambda bound, _: bound["per"])
+
+
+def _forgets_on_configure(patch: Patch) -> None:
+    """Begins with empty logs whenever it is configured."""
+    enter = limit_actions._enter
+
+    def forget(record: Record, eras: list[Era]) -> None:
+        record["logs"] = {}
+        enter(record, eras)
+
+    patch.setattr(limit_actions, "_enter", forget)
+
+
+def _releases_by_count(patch: Patch) -> None:
+    """Gives a slot back whatever its number is, like a counter."""
+    taken = admission._taken
+    patch.setattr(
+        admission,
+        "_taken",
+        lambda seat, number: taken(seat, number) or (seat["calls"].pop() if seat["calls"] else None),
+    )
+
+
+def _hands_to_the_silent(patch: Patch) -> None:
+    """Goes on giving to a session that has not answered, as if each asked for itself."""
+
+    def serve(record: Record, sid: str, terms: Terms, now: int) -> list[str]:
+        unheard = {name: seat["out"] for name, seat in record["seats"].items()}
+        for name in unheard:
+            record["seats"][name]["out"] = []
+        woken = original(record, sid, terms, now)
+        for name, grants in unheard.items():
+            record["seats"][name]["out"] = grants + record["seats"][name]["out"]
+        return woken
+
+    original = admission._serve
+    patch.setattr(admission, "_serve", serve)
+
+
+def _shortens(patch: Patch) -> None:
+    """The latest hint counts, be it shorter."""
+    throttle = cooldown.throttle
+
+    def latest(record: Record, terms: Terms, hint: Hint, now: int) -> None:
+        if hint["wait"] >= 0:
+            record["cool"]["until"] = now
+        throttle(record, terms, hint, now)
+
+    patch.setattr(cooldown, "throttle", latest)
+
+
+def _repeats_no_grant(patch: Patch) -> None:
+    """Takes a grant for heard as soon as it was answered."""
+    decide = admission.decide
+
+    def once(record: Record, ask: Ask, raw: int) -> Answer:
+        answer = decide(record, ask, raw)
+        if answer["status"] == "ok":
+            record["seats"][ask["sid"]]["out"] = []
+        return answer
+
+    patch.setattr(admission, "decide", once)
+
+
+def _frees_with_the_session(patch: Patch) -> None:
+    """Frees what a dead process held when its session ends, though the provider works on."""
+    prune = admission._prune
+
+    def hasty(record: Record, terms: Terms, now: int) -> None:
+        hasty_terms = terms.copy()
+        hasty_terms["stops"] = 1
+        prune(record, hasty_terms, now)
+
+    patch.setattr(admission, "_prune", hasty)
+
+
+def _believes_the_clock(patch: Patch) -> None:
+    """Takes the store's clock as it is."""
+
+    def logical(record: Record, raw: int, **_: int) -> int:
+        record["last"] = max(raw, record["last"])
+        return record["last"]
+
+    patch.setattr(admission, "logical", logical)
+
+
+def _notices_no_loss(patch: Patch) -> None:
+    """Goes on with an old copy as if it were the record."""
+    patch.setattr(admission, "_notice_loss", lambda *_: None)
+
+
+def _refunds_late(patch: Patch) -> None:
+    """Takes units back from whatever is in the log."""
+
+    def take_back(log: Log, granted_at: int, units: int, wide: int) -> None:
+        for at in range(1, len(log["items"]), 2):
+            taken = min(units, log["items"][at])
+            log["items"][at] -= taken
+            log["sum"] -= taken
+            units -= taken
+        log["items"] = [
+            number
+            for at in range(0, len(log["items"]), 2)
+            if log["items"][at + 1]
+            for number in log["items"][at : at + 2]
+        ]
+
+    def uncount(record: Record, units: dict[str, int], granted_at: int, _: int) -> None:
+        for window in admission._counted(record):
+            take_back(admission._log(record, window.name), granted_at, units.get(window.unit, 0), window.wide)
+
+    patch.setattr(admission, "_uncount", uncount)
+
+
+def _starves_the_head(patch: Patch) -> None:
+    """Lets anybody pass who fits."""
+    patch.setattr(admission, "_spares", lambda *_: True)
+
+
+def _grows_grants(patch: Patch) -> None:
+    """Adds to a grant that was answered in the same millisecond."""
+    grant = admission._grant
+
+    def grow(record: Record, place: admission._Place, terms: Terms, now: int, *, more: bool) -> None:
+        out = record["seats"][place.sid]["out"]
+        grant(record, place, terms, now, more=more or bool(out and out[-1]["at"] == now))
+
+    patch.setattr(admission, "_grant", grow)
+
+
+def _loses_a_change(patch: Patch) -> None:
+    """Reads, thinks and writes, with nothing between that would notice another."""
+
+    def change(self: MemoryLimits, limit: str, step: Step) -> Record | None:
+        before = copy.deepcopy(self._records.get(limit))
+        changed = step(copy.deepcopy(before), self._clock())
+        if changed is not None:
+            if before is not None and len(changed["note"]) % 3 == 1:
+                changed = changed | {"note": before["note"]}  # as if another had been faster
+            self._records[limit] = changed
+        return changed
+
+    patch.setattr(MemoryLimits, "change", change)
+
+
+BROKEN: list[Break] = [
+    _narrow,
+    _forgets_on_configure,
+    _releases_by_count,
+    _hands_to_the_silent,
+    _shortens,
+    _repeats_no_grant,
+    _frees_with_the_session,
+    _believes_the_clock,
+    _notices_no_loss,
+    _refunds_late,
+    _starves_the_head,
+    _grows_grants,
+    _loses_a_change,
+]
+BY_MACHINE: list[Break] = [
+    _narrow,
+    _forgets_on_configure,
+    _shortens,
+    _repeats_no_grant,
+    _frees_with_the_session,
+    _believes_the_clock,
+    _notices_no_loss,
+    _refunds_late,
+]
+
+
+def memory_limits(clock: HandClock) -> MemoryLimits:
+    return MemoryLimits(clock=clock)
+
+
+def _suite() -> Iterator[tuple[str, Callable[..., None]]]:
+    """Without those that take parameters: the others are enough."""
+    for name, test in inspect.getmembers(LimitStoreSuite, inspect.isfunction):
+        if name.startswith("test_") and not hasattr(test, "pytestmark"):
+            yield name, test
+
+
+def _failures(*, stop: bool) -> list[str]:
+    class Suite(LimitStoreSuite):
+        def make_store(self, clock: HandClock) -> MemoryLimits:
+            return memory_limits(clock)
+
+    failed = []
+    for name, test in _suite():
+        clock = HandClock()
+        store = memory_limits(clock)
+        given: dict[str, object] = {
+            "clock": clock,
+            "store": store,
+            "start": lambda sid, store=store, clock=clock: Process(store, clock, sid),
+            "a": Process(store, clock, "a"),
+            "b": Process(store, clock, "b"),
+        }
+        try:
+            test(Suite(), **{key: given[key] for key in inspect.signature(test).parameters if key != "self"})
+            assert [problems(stored(store, limit)) for limit in store.names()] == [[] for _ in store.names()]
+        except Exception:  # noqa: BLE001 - whatever it is, it was found out
+            failed.append(name)
+            if stop:
+                break
+    return failed
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_suite_finds_a_broken_store(broken: Break, monkeypatch: Patch) -> None:
+    broken(monkeypatch)
+    assert _failures(stop=True)
+
+
+@pytest.mark.parametrize("broken", BY_MACHINE)
+def test_the_machine_finds_a_broken_store(broken: Break, monkeypatch: Patch) -> None:
+    broken(monkeypatch)
+    with pytest.raises(Exception):  # noqa: B017,PT011 - whatever it is, it was found out
+        run_until_failure(limit_machine(memory_limits), examples=EXAMPLES)
+
+
+def test_a_sound_store_passes_the_same_checks() -> None:
+    assert _failures(stop=False) == []
+    run_until_failure(limit_machine(memory_limits), examples=10)

@@ -1,0 +1,360 @@
+"""The rules in Lua decide as the rules in Python do: the same random steps give the same answers and records."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from forebay.errors import StoreError
+from forebay.model.limit import Limit, Window
+from forebay.model.limit_record import Answer, Ask, Layer, Log, Record
+from forebay.rules import admission, limit_actions
+from forebay.stores.limit_base import Step
+from forebay.stores.redis.limits import RedisLimits
+from forebay.testing.limits.hand_clock import HandClock
+from tests.servers.fresh import fresh_name
+from tests.servers.redis62 import HAS_WHEEL
+from tests.servers.server import Server
+
+FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
+SERVERS = ["valkey", *(["redis62"] if HAS_WHEEL else [])]
+SIDS = ("a", "b", "c")
+UNITS = ("calls", "pages")
+START = 1_700_000_000_000
+
+pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
+
+windows = st.builds(
+    Window,
+    st.sampled_from([3, 1, 2, 10, 3000] * 4 + [0]),
+    st.sampled_from([1, 0.5, 10, 60, 86_400]),
+    st.sampled_from(UNITS),
+)
+limits = st.builds(
+    Limit,
+    st.just("it"),
+    in_flight=st.sampled_from([2, 1, 3, 7, None] * 4 + [0]),
+    windows=st.lists(windows, min_size=1, max_size=3, unique_by=lambda each: (each.unit, each.per_s)).map(tuple),
+    call_timeout_s=st.sampled_from([5, 0.3, 60]),
+    lease_s=st.sampled_from([3, 15]),
+    heartbeat_s=st.just(1),
+    start_within_s=st.sampled_from([0.25, 0.01]),
+    on_disconnect=st.sampled_from(["continues", "stops"]),
+    cooldown_s=st.sampled_from([(1, 3), (2,)]),
+    max_cooldown_s=st.sampled_from([600, 4]),
+    breaker_after=st.sampled_from([2, 0, 1]),
+)
+units = st.dictionaries(st.sampled_from(UNITS), st.sampled_from([1, 2, 0, 5]), max_size=2)
+moves = st.sampled_from(
+    [0, 1, 40, 250] * 4 + [301, 999, 1000, 1301, 3000, 10_301, 61_000] + [-5, -1500, -60_000, 3_600_000]
+)
+
+
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("n", "heard", "elapsed", "version", "acked", "sure", "tv"), 0),
+    "next": 1,
+    "seen": -1,
+    "label": "",
+    "done": [],
+    "hints": [],
+    "starts": [],
+    "runs": [],
+}
+
+
+def layer(limit: Limit, name: str = "code", until: int = -1) -> Layer:
+    values = limit_actions.values_of(limit)
+    return {"name": name, "values": values, "until": until, "at": 0, "who": "ünit \u2603", "note": ""}
+
+
+def _different(found: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
+    names = found.keys() | mine.keys()
+    return {name: (found.get(name), mine.get(name)) for name in names if found.get(name) != mine.get(name)}
+
+
+class Both(RuleBasedStateMachine):
+    """One record in Python, one on the server, and one clock that both are told."""
+
+    store: RedisLimits
+    hands: HandClock
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limit = fresh_name()
+        self.record: Record | None = None
+        self.raw = START
+        self.old: list[Record] = []
+        self.last: dict[str, Answer] = {}
+
+    @initialize(limit=limits)
+    def begin(self, limit: Limit) -> None:
+        assert self._ask("a", {}) == "unknown"
+        self._change(lambda record, now: limit_actions.configured(record, "it", layer(limit), now))
+
+    def teardown(self) -> None:
+        self.store._links.call("DEL", self.store._key(self.limit))
+
+    def _change(self, step: Step) -> None:
+        self.hands.shown = self.raw
+        mine = step(copy.deepcopy(self.record), self.raw)
+        assert self.store.change(self.limit, step) == mine
+        if mine is not None:
+            self.record = mine
+        self._compare()
+
+    def _ask(self, sid: str, given: dict[str, Any]) -> str:
+        before = cast("Ask", NOTHING | {"sid": sid} | given)
+        self.hands.shown = self.raw
+        if self.record is None:
+            expected = admission.unknown(self.raw)
+        else:
+            self.old = [*self.old[-3:], copy.deepcopy(self.record)]
+            expected = copy.deepcopy(admission.decide(self.record, copy.deepcopy(before), self.raw))
+        verb = self.store.exchange if before["n"] else self.store.renew
+        assert _different(verb(self.limit, before), expected) == {}
+        self._compare()
+        self.last[sid] = expected
+        return expected["status"]
+
+    def _compare(self) -> None:
+        found, now = self.store.read(self.limit)
+        assert now == self.raw
+        mine = self.record
+        assert (found is None) == (mine is None)
+        assert _different(found or {}, mine or {}) == {}
+
+    def _seat(self, sid: str) -> dict[str, Any]:
+        assert self.record is not None
+        return dict(self.record["seats"].get(sid, admission._new_seat()))
+
+    @rule(sids=st.lists(st.sampled_from(SIDS), min_size=1, max_size=6), data=st.data())
+    def exchange(self, sids: list[str], data: st.DataObject) -> None:
+        for sid in sids:
+            self._move(data.draw(moves))
+            self._ask(sid, self._wishes(sid, data) | self._memory(sid, data))
+
+    def _wishes(self, sid: str, data: st.DataObject) -> dict[str, Any]:
+        assert self.record is not None
+        seat = self._seat(sid)
+        ids = [call["id"] for call in seat["calls"]] + [99]
+        now = self.record["last"]
+        outcome = st.sampled_from(["ok", "failed", "unsent", ""])
+        done = st.fixed_dictionaries({"id": st.sampled_from(ids), "outcome": outcome, "units": units})
+        hint = st.fixed_dictionaries(
+            {
+                "kind": st.sampled_from(["rate_limited", "quota"]),
+                "at": st.sampled_from([now, now - 1, now - 900, now + 1]),
+                "wait": st.sampled_from([-1, 0, 700, 1500, 3_000_000]),
+                "jitter": st.sampled_from([0, 7, 200]),
+            }
+        )
+        known = [run["id"] for run in seat["runs"]] + [grant["run"] for grant in seat["out"]]
+        fresh = seat["n"] * 10
+        wish = st.fixed_dictionaries(
+            {
+                "id": st.sampled_from([*known, fresh + 1, fresh + 2, fresh + 3]),
+                "key": st.sampled_from(["", "k"]),
+                "count": st.sampled_from([1, 2, 3, 30, 0]),
+                "units": units,
+                "label": st.sampled_from(["", "ü"]),
+                "front": st.sampled_from([0, 0, 0, 1]),
+            }
+        )
+        return {
+            "n": max(1, seat["n"] + data.draw(st.sampled_from([1] * 8 + [0, -1]))),
+            "heard": max(0, seat["g"] - data.draw(st.sampled_from([0, 0, 1, 2]))),
+            "next": data.draw(st.sampled_from([1, 50])),
+            "done": data.draw(st.lists(done, max_size=4)),
+            "hints": data.draw(st.lists(hint, max_size=2)) if data.draw(st.sampled_from([0] * 9 + [1])) else [],
+            "starts": data.draw(st.lists(st.sampled_from(ids), max_size=2, unique=True)),
+            "runs": data.draw(st.lists(wish, max_size=4, unique_by=lambda each: each["id"])),
+        }
+
+    @rule(sid=st.sampled_from(SIDS), data=st.data(), move=moves)
+    def renew(self, sid: str, data: st.DataObject, move: int) -> None:
+        self._move(move)
+        self._ask(sid, {"n": 0, "heard": self._seat(sid)["g"]} | self._memory(sid, data))
+
+    def _memory(self, sid: str, data: st.DataObject) -> dict[str, int]:
+        assert self.record is not None
+        last = self.last.get(sid)
+        remembers = last is not None and data.draw(st.booleans())
+        return {
+            "seen": last["now"] if last and remembers else -1,
+            "elapsed": data.draw(st.sampled_from([0, 5, 1000, 2500, 70_000])),
+            "version": self.record["v"] + data.draw(st.sampled_from([0] * 30 + [3])),
+            "acked": self._seat(sid)["n"] + data.draw(st.sampled_from([0] * 20 + [1])),
+            "sure": data.draw(st.sampled_from([0, 1])),
+            "tv": data.draw(st.sampled_from([0, self.record["tv"]])),
+        }
+
+    def _move(self, ms: int) -> None:
+        # Back and forth, but never before anything was.
+        self.raw = max(START // 2, self.raw + ms)
+
+    @rule(sid=st.sampled_from(SIDS), count=st.integers(1, 12), every=st.sampled_from([1, 0, 20, 500]))
+    def many_calls(self, sid: str, count: int, every: int) -> None:
+        """A session that makes short calls, one after the other."""
+        for _ in range(count):
+            seat = self._seat(sid)
+            wish = {"id": seat["n"] + 1, "key": "", "count": 2, "units": {"calls": 1, "pages": 2}}
+            done = [{"id": call["id"], "outcome": "ok", "units": {"pages": 3}} for call in seat["calls"]]
+            given = {"n": seat["n"] + 1, "heard": seat["g"], "done": done, "runs": [{**wish, "label": "", "front": 0}]}
+            self._ask(sid, given)
+            self._move(every)
+
+    @rule(entries=st.sampled_from([3, 511, 512, 513, 700]), every=st.sampled_from([1, 13, 170, 400]), data=st.data())
+    def fill_a_log(self, entries: int, every: int, data: st.DataObject) -> None:
+        assert self.record is not None
+        if not self.record["logs"]:
+            return
+        name = data.draw(st.sampled_from(sorted(self.record["logs"])))
+        last = self.record["last"]
+
+        def step(record: Record | None, now: int) -> Record | None:
+            assert record is not None
+            items = [each for at in range(entries) for each in (last - (entries - 1 - at) * every, 1 + at % 3)]
+            record["logs"][name] = {"sum": sum(items[1::2]), "items": items}
+            record["v"] += 1
+            return record
+
+        self._change(step)
+
+    @rule(
+        limit=limits, name=st.sampled_from(["code", "override", "operator"]), ends_in=st.sampled_from([-1, 500, 20_000])
+    )
+    def configure(self, limit: Limit, name: str, ends_in: int) -> None:
+        until = -1 if ends_in < 0 or name != "override" else self.raw + ends_in
+        self._change(lambda record, now: limit_actions.configured(record, "it", layer(limit, name, until), now))
+
+    @precondition(lambda self: self.old)
+    @rule(how=st.sampled_from(["pause", "stop", "resume", "reset", "reset all", "clear", "roll back"]), data=st.data())
+    def meddle(self, how: str, data: st.DataObject) -> None:
+        """What people do, and a store that failed over to a copy that was behind."""
+        old = data.draw(st.sampled_from(self.old))
+
+        def step(record: Record | None, now: int) -> Record | None:
+            assert record is not None
+            match how:
+                case "pause" | "stop":
+                    return limit_actions.paused(record, now, for_ms=400 if how == "pause" else None, note="n")
+                case "resume":
+                    return limit_actions.resumed(record, now)
+                case "clear":
+                    others = any(each["name"] != "override" for each in record["layers"])
+                    return limit_actions.cleared(record, "it", "override", now) if others else None
+                case "roll back":
+                    return copy.deepcopy(old)
+                case _:
+                    return limit_actions.forgotten(record, now, everything=how == "reset all")[0]
+
+        self._change(step)
+        if how == "stop":
+            self._ask("a", {"n": 0})
+            self._change(lambda record, now: limit_actions.resumed(record, now) if record else None)
+
+
+@pytest.fixture(params=SERVERS)
+def store(request: pytest.FixtureRequest) -> Iterator[RedisLimits]:
+    with _opened(request.getfixturevalue(f"{request.param}_server").url) as store:
+        yield store
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[RedisLimits]:
+    store = RedisLimits(url, environment=fresh_name(), clock=HandClock())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _machine(store: RedisLimits) -> type[Both]:
+    return type("Machine", (Both,), {"store": store, "hands": store._clock})
+
+
+def test_lua_decides_as_python_does(store: RedisLimits) -> None:
+    run_state_machine_as_test(
+        _machine(store), settings=settings() if FUZZ else settings(max_examples=30, stateful_step_count=25)
+    )
+
+
+def test_a_log_of_many_calls_is_joined_alike(store: RedisLimits) -> None:
+    log = _make_many_calls(store)
+    assert len(log["items"]) // 2 < log["sum"]
+
+
+def _make_many_calls(store: RedisLimits) -> Log:
+    machine = _machine(store)()
+    machine.begin(Limit("it", windows=(Window(1000, 2),), start_within_s=0.01))
+    for n in range(1, 800):
+        machine.raw += 1 + n % 3
+        run = {"id": n, "key": "", "count": 1, "units": {"calls": 1}, "label": "", "front": 0}
+        machine._ask("a", {"n": n, "heard": n, "done": [{"id": n - 1, "outcome": "ok", "units": {}}], "runs": [run]})
+    machine.teardown()
+    assert machine.record is not None
+    return machine.record["logs"]["calls/2000"]
+
+
+def test_those_who_do_not_delay_the_head_pass_it_alike(store: RedisLimits) -> None:
+    assert _let_some_pass(store) == 1
+
+
+def _let_some_pass(store: RedisLimits) -> int:
+    """The first waits for 5 pages of 10 until 4 of 8 are free again: one more page is spare, not two."""
+    machine = _machine(store)()
+    machine.begin(Limit("it", windows=(Window(10, 10, "pages"),), start_within_s=0.01))
+    wants = {"key": "", "label": "", "front": 0}
+    for n, count, pages in ((1, 1, 4), (2, 1, 4), (3, 1, 5), (4, 2, 1)):
+        machine.raw += 2000
+        run = {"id": n, "count": count, "units": {"pages": pages}, **wants}
+        machine._ask("abcd"[n - 1], {"n": 1, "runs": [run]})
+    machine.teardown()
+    return sum(grant["count"] for grant in machine.last["d"]["grants"])
+
+
+MISTAKES = {
+    "no clock offset": ("record.offset = record.offset + true_now - now", ""),
+    "one more in flight": ("terms.in_flight <= used)", "terms.in_flight < used)"),
+    "one more in a window": (
+        "(run.units[bound.unit] or 0) > bound.n then",
+        "(run.units[bound.unit] or 0) > bound.n + 1 then",
+    ),
+    "rounding towards zero": ("floor((took - record.mean) / 8)", "math.ceil((took - record.mean) / 8)"),
+    "no probe after a cool-down": ("cool.ramp = -1", "cool.ramp = 0"),
+    "a late request counts": ("0 < ask.n and ask.n < seat.n", "false"),
+    "the line by age only": ("if one.run.tag ~= other.run.tag then", "if false then"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_lua_is_found(mistake: str, valkey_server: Server) -> None:
+    unshrunk = settings(settings.get_profile("test"), max_examples=150, phases=[Phase.generate])
+    with _opened(valkey_server.url) as store:
+        _mistake(store, *MISTAKES[mistake])
+        with pytest.raises((AssertionError, StoreError)):
+            run_state_machine_as_test(_machine(store), settings=unshrunk)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "drive"),
+    [("items[last - 1] = now\n", "\n", "_make_many_calls"), ("+ (head.units[bound.unit] or 0)", "", "_let_some_pass")],
+)
+def test_a_mistake_off_the_beaten_track_is_found(right: str, wrong: str, drive: str, valkey_server: Server) -> None:
+    with _opened(valkey_server.url) as store:
+        _mistake(store, right, wrong)
+        with pytest.raises(AssertionError):
+            globals()[drive](store)
+
+
+def _mistake(store: RedisLimits, right: str, wrong: str) -> None:
+    assert right in store._exchange.text
+    store._exchange.use(store._exchange.text.replace(right, wrong))

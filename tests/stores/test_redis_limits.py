@@ -1,0 +1,150 @@
+"""Limits on Valkey and on Redis 6.2 keep the contract."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import count
+from typing import ClassVar
+
+import pytest
+
+from forebay.errors import StoreCorrupt
+from forebay.model.limit_record import Grant, Record
+from forebay.stores.limit_base import LimitStore
+from forebay.stores.redis.limits import RedisLimits
+from forebay.testing.limits import LimitStoreSuite
+from forebay.testing.limits.case import define
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.process import LIMIT, Process
+from tests.servers.clients import redis_client
+from tests.servers.fresh import fresh_name
+from tests.servers.redis62 import HAS_WHEEL
+from tests.servers.server import Server
+
+
+class RedisCase(LimitStoreSuite):
+    kind: ClassVar[str]
+    server: Server
+    environment: str
+
+    @pytest.fixture(autouse=True)
+    def corner(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        """Keys of its own, and none of them left."""
+        self.server = request.getfixturevalue(f"{self.kind}_server")
+        self.environment = fresh_name()
+        self.count = count()
+        self.others: list[RedisLimits] = []
+        yield
+        for store in self.others:
+            store.close()
+        with redis_client(self.server.url) as client:
+            for key in client.scan_iter(match=f"*{self.environment}*", count=1000):
+                client.unlink(key)
+
+    def make_store(self, clock: HandClock) -> RedisLimits:
+        return RedisLimits(self.server.url, environment=f"{self.environment}-{next(self.count)}", clock=clock)
+
+    def another(self, store: LimitStore, clock: HandClock) -> LimitStore:
+        assert isinstance(store, RedisLimits)
+        opened = RedisLimits(self.server.url, environment=store._environment, clock=clock)
+        self.others.append(opened)
+        return opened
+
+    def test_a_limit_is_one_key_with_one_hash_tag(self, store: RedisLimits, a: Process) -> None:
+        define(store, 2, [(3, 1.0)])
+        a.wants(5)
+        with redis_client(self.server.url) as client:
+            keys = list(client.scan_iter(match=f"*{self.environment}*"))
+        assert keys == [f"{{forebay:{store._environment}:{LIMIT}}}:limit".encode()]
+
+    def test_a_limit_may_have_another_hash_tag(self, clock: HandClock) -> None:
+        tag = f"docai_semaphore:{self.environment}"
+        store = RedisLimits(self.server.url, environment=self.environment, tags={"docai": tag}, clock=clock)
+        assert store.names() == []
+        define(store, 2, name="docai")
+        define(store, 2, name="other")
+        assert store.names() == ["docai", "other"]
+        with redis_client(self.server.url) as client:
+            assert client.exists(f"{{{tag}}}:limit")
+        store.close()
+
+    def test_environments_do_not_see_each_other(self, store: RedisLimits, clock: HandClock) -> None:
+        define(store, 2)
+        other = RedisLimits(self.server.url, environment=f"{self.environment}-2", clock=clock)
+        assert other.names() == []
+        assert other.read(LIMIT)[0] is None
+        other.close()
+
+    def test_numbers_come_back_as_they_were(self, store: RedisLimits) -> None:
+        define(store, 2, [(3, 1 / 3)], call_timeout_s=0.1)
+
+        def step(record: Record | None, now: int) -> Record | None:
+            assert record is not None
+            record.update({"virtual": 1 << 45, "tick": -(1 << 45), "mean": (1 << 32) + 1, "offset": -5, "v": 99})
+            return record
+
+        changed = store.change(LIMIT, step)
+        found, _ = store.read(LIMIT)
+        assert found == changed
+        assert found is not None
+        assert all(type(each) is int for each in (found["virtual"], found["tick"], found["mean"], found["offset"]))
+        assert found["layers"][0]["values"]["windows"] == [[3, 1 / 3, "calls"]]
+
+    def test_the_clock_is_the_servers_and_can_be_shifted(self) -> None:
+        store = RedisLimits(self.server.url, environment=self.environment)
+        with redis_client(self.server.url) as client:
+            seconds, micros = client.time()
+        now = store.read(LIMIT)[1]
+        assert 0 <= now - (seconds * 1000 + micros // 1000) < 1000
+        store.shift = 3_600_000
+        assert 0 <= store.read(LIMIT)[1] - now - 3_600_000 < 1000
+        store.close()
+
+    def test_a_script_that_the_server_forgot_is_sent_again(self, store: RedisLimits, a: Process) -> None:
+        define(store, 2)
+        a.wants()
+        with redis_client(self.server.url) as client:
+            client.script_flush()
+        assert len(a.wants()) == 1
+
+    def test_a_key_of_somebody_elses_is_said_to_be_that(self, store: RedisLimits, a: Process) -> None:
+        with redis_client(self.server.url) as client:
+            client.set(store._key(LIMIT), "no record")
+            with pytest.raises(StoreCorrupt):
+                a.asks()
+            client.delete(store._key(LIMIT))
+            client.hset(store._key(LIMIT), "field", "value")
+            with pytest.raises(StoreCorrupt):
+                a.asks()
+            client.delete(store._key(LIMIT))
+
+    def test_many_sessions_are_heard_on_one_connection(self, store: RedisLimits, clock: HandClock) -> None:
+        define(store, 1)
+        heard: list[str] = []
+        done = threading.Event()
+
+        def wake(limit: str, grants: list[Grant], now: int) -> None:
+            heard.append(limit)
+            done.set()
+
+        before = threading.active_count()
+        stops = [store.listen(f"s{at}", wake) for at in range(20)]
+        assert threading.active_count() == before + 1
+        holder, waiter = Process(store, clock, "holder"), Process(store, clock, "s7")
+        held = holder.wants()
+        waiter.wants()
+        holder.gives_back(held)
+        assert done.wait(5)
+        for stop in stops:
+            stop()
+        assert heard == [LIMIT]
+
+
+class TestOnValkey(RedisCase):
+    kind = "valkey"
+
+
+@pytest.mark.skipif(not HAS_WHEEL, reason="Redis 6.2 has a wheel for Linux and Python 3.11 only")
+class TestOnRedis62(RedisCase):
+    kind = "redis62"

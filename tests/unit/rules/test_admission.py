@@ -1,0 +1,699 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from forebay.model.limit_record import Answer, Record
+from forebay.rules import admission, cooldown
+from forebay.rules.admission import FOREVER, JUMP, POLL, Ahead
+from tests.unit.rules.limit_builders import NOW, ask_of, limit_terms, record_of, wish
+
+HELD = 60_300
+LEASE = 15_000
+
+
+def said(record: Record, sid: str = "a", n: int = 1, *, now: int = NOW, **fields: Any) -> Answer:  # noqa: ANN401 - any field
+    return admission.decide(record, ask_of(sid, n, **fields), now)
+
+
+def granted(answer: Answer) -> list[tuple[int, int]]:
+    """Run and count of each grant."""
+    return [(grant["run"], grant["count"]) for grant in answer["grants"]]
+
+
+def done(call_id: int, outcome: str = "ok", **units: int) -> dict[str, Any]:
+    return {"id": call_id, "outcome": outcome, "units": units}
+
+
+# Time.
+
+
+def clock(*, offset: int = 0, last: int = NOW) -> Record:
+    return record_of() | {"offset": offset, "last": last}
+
+
+@pytest.mark.parametrize("seen", [-1, NOW])
+def test_a_clock_that_goes_on_is_believed(seen: int) -> None:
+    record = clock(offset=7)
+    assert admission.logical(record, NOW + 93, seen=seen, elapsed=100) == NOW + 100
+    assert (record["offset"], record["last"]) == (7, NOW + 100)
+
+
+@pytest.mark.parametrize(("back", "now"), [(0, NOW), (1, NOW), (JUMP, NOW)])
+def test_a_clock_that_goes_back_a_little_stands_still(back: int, now: int) -> None:
+    record = clock()
+    assert admission.logical(record, NOW - back) == now
+    assert record["offset"] == 0
+    assert admission.logical(record, NOW + 5) == NOW + 5
+
+
+@pytest.mark.parametrize("back", [JUMP + 1, 3_600_000])
+def test_a_clock_that_goes_back_far_goes_on_from_where_it_was(back: int) -> None:
+    record = clock()
+    assert admission.logical(record, NOW - back) == NOW
+    assert record["offset"] == back
+    assert admission.logical(record, NOW - back + 5) == NOW + 5
+
+
+def test_one_who_remembers_knows_how_long_that_was() -> None:
+    record = clock()
+    assert admission.logical(record, NOW - 3_600_000, seen=NOW - 500, elapsed=1200) == NOW + 700
+    assert record["offset"] == 3_600_700
+    record = clock()
+    assert admission.logical(record, NOW - 3_600_000, seen=NOW - 500, elapsed=100) == NOW
+
+
+@pytest.mark.parametrize(("ahead", "now"), [(JUMP, NOW + 10 + JUMP), (JUMP + 1, NOW + 10), (3_600_000, NOW + 10)])
+def test_a_clock_that_goes_ahead_far_is_not_believed_against_one_who_remembers(ahead: int, now: int) -> None:
+    record = clock()
+    assert admission.logical(record, NOW + 10 + ahead, seen=NOW, elapsed=10) == now
+    assert admission.logical(record, NOW + 15 + ahead) == now + 5
+
+
+@pytest.mark.parametrize(("seen", "now"), [(NOW - JUMP, NOW), (NOW - JUMP - 1, NOW + 9000)])
+def test_one_who_remembers_less_than_others_is_not_believed(seen: int, now: int) -> None:
+    assert admission.logical(clock(), NOW + 9000, seen=seen) == now
+
+
+def test_one_who_counts_too_much_is_not_believed() -> None:
+    record = clock()
+    assert admission.logical(record, NOW + 10, seen=NOW, elapsed=90_000) == NOW + 10
+    assert record["offset"] == 0
+
+
+def test_an_instant_of_nought_is_one_too() -> None:
+    record = clock(last=0)
+    assert admission.logical(record, 9000, seen=0, elapsed=5) == 5
+
+
+# Terms.
+
+
+def test_terms_end_at_their_instant_and_the_next_are_a_new_version() -> None:
+    record = record_of()
+    record["eras"] = [
+        {"until": NOW + 5, "terms": limit_terms(1)},
+        {"until": NOW + 9, "terms": limit_terms(2)},
+        {"until": -1, "terms": limit_terms(3)},
+    ]
+    assert (admission.terms_at(record, NOW + 4)["in_flight"], record["tv"]) == (1, 1)
+    assert (admission.terms_at(record, NOW + 5)["in_flight"], record["tv"]) == (2, 2)
+    assert (admission.terms_at(record, NOW + 99)["in_flight"], record["tv"]) == (3, 3)
+    assert (admission.terms_at(record, NOW + 99)["in_flight"], record["tv"]) == (3, 3)
+
+
+def test_terms_that_have_ended_are_used_where_there_are_no_others() -> None:
+    record = record_of()
+    record["eras"][0]["until"] = NOW
+    assert admission.terms_at(record, NOW + 1)["in_flight"] == 5
+    assert record["tv"] == 1
+
+
+def test_terms_are_told_to_those_who_know_others() -> None:
+    record = record_of()
+    assert said(record)["terms"] == []
+    assert said(record, n=2, tv=0)["terms"] == [record["eras"][0]["terms"]]
+
+
+def test_all_windows_to_come_are_counted_and_the_first_says_how_long() -> None:
+    record = record_of(None, [(9, 1.0)])
+    record["eras"] = [
+        {"until": NOW + 5000, "terms": limit_terms(None, [(9, 1.0), (5, 2.0, "pages")])},
+        {"until": -1, "terms": limit_terms(None, [(9, 1.0), (9, 3.0)], start_within_s=5.0)},
+    ]
+    said(record, runs=[wish(units={"pages": 2})])
+    assert {name: log["sum"] for name, log in record["logs"].items()} == {
+        "calls/1000": 1,
+        "pages/2000": 2,
+        "calls/3000": 1,
+    }
+    said(record, "b", 0, now=NOW + 1301)
+    assert [record["logs"][name]["sum"] for name in ("calls/1000", "calls/3000")] == [0, 1]
+
+
+# Requests.
+
+
+def test_a_record_without_terms_is_no_limit() -> None:
+    answer = said(admission.new_record(NOW))
+    assert (answer["status"], answer["now"], answer["v"], answer["gen"]) == ("unknown", NOW, 0, 1)
+    assert admission.unknown(5)["now"] == 5
+
+
+def test_a_new_record_begins_with_nothing() -> None:
+    assert admission.new_record(NOW, 7) == {
+        "v": 7,
+        "gen": 1,
+        "offset": 0,
+        "last": NOW,
+        "layers": [],
+        "eras": [],
+        "tv": 0,
+        "logs": {},
+        "seats": {},
+        "paused": -1,
+        "note": "",
+        "cool": cooldown.none(),
+        "hold": 0,
+        "virtual": 0,
+        "tick": 0,
+        "mean": 0,
+    }
+
+
+def test_every_request_is_a_new_version_and_opens_a_session() -> None:
+    record = record_of()
+    answer = said(record, label="host 1", runs=[wish(label="page 7")])
+    assert (answer["status"], answer["v"], answer["lost"], answer["sessions"]) == ("ok", 1, 1, 1)
+    assert answer["grants"] == [{"g": 1, "run": 1, "count": 1, "first": 1, "at": NOW}]
+    assert record["seats"]["a"] == {
+        "until": NOW + LEASE,
+        "n": 1,
+        "g": 1,
+        "next": 2,
+        "label": "host 1",
+        "calls": [
+            {"id": 1, "at": NOW, "until": NOW + HELD, "units": {"calls": 1}, "label": "page 7"},
+        ],
+        "runs": [],
+        "out": answer["grants"],
+    }
+    assert said(record, n=2)["lost"] == 0
+    assert record["v"] == 2
+
+
+def test_a_request_that_was_overtaken_is_told_so_and_nothing_else_is_done() -> None:
+    record = record_of()
+    said(record, n=5, runs=[wish()])
+    before = copy.deepcopy(record)
+    answer = said(record, n=4, now=NOW + 9, runs=[wish(count=3)], done=[done(1)], tv=0)
+    assert (answer["status"], answer["grants"], answer["terms"], answer["waits"]) == ("late", [], [], [])
+    assert record == before | {"v": 2, "last": NOW + 9}
+
+
+def test_a_session_goes_on_from_what_it_has_said_and_heard() -> None:
+    record = record_of()
+    answer = said(record, n=9, next=5, heard=7, acked=8, runs=[wish()])
+    assert answer["grants"] == [{"g": 8, "run": 1, "count": 1, "first": 5, "at": NOW}]
+    said(record, n=0, next=3, heard=2, acked=3)
+    assert [record["seats"]["a"][key] for key in ("next", "g", "n")] == [6, 8, 9]
+    said(record, n=0, acked=20)
+    assert record["seats"]["a"]["n"] == 20
+
+
+def test_a_grant_is_repeated_until_it_was_heard() -> None:
+    record = record_of()
+    said(record, runs=[wish(count=2)])
+    assert granted(said(record, n=0)) == [(1, 2)]
+    assert granted(said(record, n=0, heard=1)) == []
+
+
+def test_what_one_is_given_in_one_step_is_one_grant_for_each_run_in_turn() -> None:
+    record = record_of(9)
+    answer = said(record, runs=[wish(1, 2, key="x"), wish(2, 2, key="y"), wish(3, 1, key="z")])
+    assert granted(answer) == [(1, 1), (2, 1), (3, 1), (1, 1), (2, 1)]
+    assert [grant["first"] for grant in answer["grants"]] == [1, 2, 3, 4, 5]
+    again = said(record, n=2, runs=[wish(1, 3, key="x")])
+    assert granted(again)[-1] == (1, 1)
+    assert again["grants"][-1]["g"] == 6
+
+
+def test_others_who_wait_are_counted() -> None:
+    record = record_of(1)
+    said(record, runs=[wish(count=3)])
+    assert said(record, "b", runs=[wish(count=4)])["others"] == 2
+    assert said(record, n=0)["others"] == 4
+
+
+def test_sessions_that_have_ended_are_no_sessions() -> None:
+    record = record_of()
+    said(record, runs=[wish()])
+    assert said(record, "b", now=NOW + LEASE - 1)["sessions"] == 2
+    assert said(record, "b", n=2, now=NOW + LEASE)["sessions"] == 1
+    assert "a" in record["seats"]
+
+
+# Ends of calls.
+
+
+def test_how_long_calls_take_is_learned_an_eighth_at_a_time() -> None:
+    record = record_of(9)
+    said(record, runs=[wish(count=3)])
+    said(record, n=2, now=NOW + 800, done=[done(1)])
+    assert record["mean"] == 800
+    said(record, n=3, now=NOW + 1600, done=[done(2)])
+    assert record["mean"] == 900
+    said(record, n=4, now=NOW + 1600, done=[done(3, "unsent")])
+    assert record["mean"] == 900
+
+
+def test_units_are_settled_up_at_the_end_and_down_at_the_grant() -> None:
+    record = record_of(None, [(99, 60.0, "pages")])
+    said(record, runs=[wish(1, 2, {"pages": 10})])
+    said(record, n=2, now=NOW + 5, done=[done(2, pages=7), done(1, pages=14)])
+    assert record["logs"]["pages/60000"] == {"sum": 21, "items": [NOW, 17, NOW + 5, 4]}
+    said(record, n=3, now=NOW + 6, runs=[wish(2, 1, {"pages": 3})])
+    said(record, n=4, now=NOW + 7, done=[done(3, pages=3, words=5)])
+    assert record["logs"]["pages/60000"]["sum"] == 24
+
+
+@pytest.mark.parametrize(("ms", "left"), [(1300, 3), (1301, 9)])
+def test_what_does_not_count_any_more_is_not_taken_back_from_others(ms: int, left: int) -> None:
+    record = record_of(None, [(99, 1.0, "pages")])
+    said(record, runs=[wish(1, 1, {"pages": 6})])
+    said(record, "b", runs=[wish(1, 1, {"pages": 0})])
+    record["logs"]["pages/1000"] = {"sum": 9, "items": [NOW, 6, NOW + 1, 3]}
+    if ms == 1301:
+        record["logs"]["pages/1000"] = {"sum": 9, "items": [NOW + 1, 9]}
+    said(record, n=2, now=NOW + ms, done=[done(1, "unsent")])
+    assert record["logs"]["pages/1000"]["sum"] == left
+
+
+def test_a_refusal_is_heard_before_the_end_of_its_call() -> None:
+    record = record_of()
+    said(record, runs=[wish()])
+    hint = {"kind": "cooldown", "at": NOW, "wait": 500, "jitter": 0}
+    answer = said(record, n=2, now=NOW + 5, hints=[hint], done=[done(1, "failed"), done(9)], runs=[wish(2)])
+    assert (record["cool"]["until"], record["cool"]["fails"], record["seats"]["a"]["calls"]) == (NOW + 505, 0, [])
+    assert answer["waits"][0]["by"] == ["cooldown"]
+
+
+# Late starts.
+
+
+def test_a_late_start_moves_the_entry_and_the_end_of_the_call() -> None:
+    record = record_of(None, [(9, 1.0)])
+    said(record, runs=[wish()])
+    answer = said(record, n=2, now=NOW + 1300, starts=[1, 2])
+    assert answer["starts"] == [{"id": 1, "at": NOW + 1300}]
+    assert record["logs"]["calls/1000"] == {"sum": 1, "items": [NOW + 1300, 1]}
+    assert record["seats"]["a"]["calls"][0]["at"] == NOW + 1300
+    assert record["seats"]["a"]["calls"][0]["until"] == NOW + 1300 + HELD
+
+
+def test_a_start_at_the_instant_of_the_grant_moves_nothing() -> None:
+    record = record_of(None, [(9, 1.0)])
+    said(record, runs=[wish()])
+    assert said(record, n=2, starts=[1])["starts"] == [{"id": 1, "at": NOW}]
+    assert record["logs"]["calls/1000"] == {"sum": 1, "items": [NOW, 1]}
+
+
+def test_no_call_starts_late_while_everybody_is_kept_out() -> None:
+    record = record_of()
+    said(record, runs=[wish(count=2)])
+    record["paused"] = NOW + 5
+    assert said(record, n=2, now=NOW + 4, starts=[1, 2])["starts"] == []
+    assert said(record, n=3, now=NOW + 5, starts=[2])["starts"] == [{"id": 2, "at": NOW + 5}]
+
+
+def test_a_start_is_too_late_as_soon_as_any_window_has_forgotten_the_grant() -> None:
+    record = record_of(None, [(9, 60.0), (9, 1.0)])
+    said(record, runs=[wish()])
+    assert said(record, n=2, now=NOW + 1301, starts=[1])["starts"] == []
+    assert record["logs"]["calls/60000"] == {"sum": 1, "items": [NOW, 1]}
+
+
+# The line.
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "windows", "units", "share"),
+    [
+        (None, [(10, 1.0, "pages")], {"pages": 3}, 300),
+        (4, [(10, 1.0, "pages")], {"pages": 2}, 250),
+        (4, [(10, 1.0, "pages"), (5, 9.0)], {"pages": 9}, 900),
+        (3000, [], {}, 1),
+        (0, [(0, 1.0)], {}, 1),
+        (3, [(7, 1.0)], {}, 333),
+        (None, [(7, 1.0, "pages")], {"pages": 90}, 1000),
+    ],
+)
+def test_a_call_costs_the_largest_share_that_it_takes(
+    in_flight: int | None, windows: list[tuple[int, float]], units: dict[str, int], share: int
+) -> None:
+    assert admission.cost({"calls": 1, **units}, limit_terms(in_flight, windows)) == share
+
+
+def test_who_comes_stands_behind_the_last_of_its_key_and_who_was_there_keeps_the_place() -> None:
+    # In a limit that is paused each costs 1: the line is as it was made.
+    record = record_of(0)
+    record["virtual"] = 50
+    said(record, runs=[wish(1, 2, key="x")])
+    said(record, "b", runs=[wish(1, 3, key="x"), wish(2, 1, key="y"), wish(3, 1, key="x")])
+    said(record, "b", 2, runs=[wish(1, 2, key="x"), wish(3, 1, key="x"), wish(4, 1, key="x")])
+    tags = {(sid, run["id"]): run["tag"] for sid, seat in record["seats"].items() for run in seat["runs"]}
+    assert tags == {("a", 1): 50, ("b", 1): 52, ("b", 3): 55, ("b", 4): 56}
+    assert [(place.sid, place.run["id"]) for place in admission.line(record)] == [
+        ("a", 1),
+        ("b", 1),
+        ("b", 3),
+        ("b", 4),
+    ]
+
+
+def test_the_front_is_before_all_and_counts_for_nobody_behind_it() -> None:
+    record = record_of(0)
+    said(record, runs=[wish(1), wish(2, front=1)])
+    said(record, "b", runs=[wish(1), wish(2, front=1)])
+    assert [(place.sid, place.run["id"]) for place in admission.line(record)] == [
+        ("a", 2),
+        ("b", 2),
+        ("a", 1),
+        ("b", 1),
+    ]
+    assert record["seats"]["a"]["runs"][1]["tag"] == -FOREVER
+
+
+def test_those_served_without_having_heard_are_not_put_in_line_again() -> None:
+    record = record_of(2)
+    said(record, runs=[wish(count=5)])
+    said(record, n=2, runs=[wish(count=4)])
+    assert record["seats"]["a"]["runs"][0]["count"] == 2
+    said(record, n=3, runs=[wish(count=2)])
+    assert record["seats"]["a"]["runs"] == []
+    said(record, n=4, runs=[wish(count=1)])
+    assert record["seats"]["a"]["runs"] == []
+
+
+def test_the_place_that_was_served_last_is_remembered_while_anybody_waits() -> None:
+    record = record_of(2)
+    said(record, runs=[wish(count=3)])
+    assert record["virtual"] == 500
+    assert record["seats"]["a"]["runs"][0]["tag"] == 1000
+    said(record, n=2, heard=1, done=[done(1)], runs=[wish(count=1)])
+    assert record["virtual"] == 0
+
+
+def test_who_has_not_confirmed_gets_no_more_unless_it_asks() -> None:
+    record = record_of(3)
+    said(record, runs=[wish(count=2)])
+    said(record, "b", runs=[wish(count=1)])
+    said(record, "a", 2, heard=1, runs=[wish(2, 4)])
+    answer = said(record, "b", 2, heard=1, done=[done(1)])
+    assert answer["wakes"] == ["a"]
+    said(record, "a", 0, now=NOW + 1)
+    assert len(record["seats"]["a"]["calls"]) == 3
+    record["eras"][0]["terms"]["in_flight"] = 5
+    assert said(record, "b", 0)["wakes"] == []
+    assert len(said(record, "a", 0)["grants"]) == 2
+
+
+def test_those_woken_are_named_in_order_and_once() -> None:
+    record = record_of(0)
+    for sid in ("c", "a", "b"):
+        said(record, sid, runs=[wish(count=2)])
+    record["eras"][0]["terms"]["in_flight"] = 9
+    assert said(record, "b", 2, runs=[wish(count=2)])["wakes"] == ["a", "c"]
+
+
+def test_a_run_that_was_served_moves_behind_those_that_are_now_before_it() -> None:
+    record = record_of(0)
+    for number, sid in enumerate("abc"):
+        said(record, sid, runs=[wish(count=2, key=sid)])
+        record["seats"][sid]["runs"][0]["tag"] = number
+    record["eras"][0]["terms"]["in_flight"] = 4
+    said(record, "d")
+    assert [len(record["seats"][sid]["calls"]) for sid in "abc"] == [2, 1, 1]
+
+
+# Overtaking.
+
+
+def overtaken(in_flight: int | None = None, *, small: int = 1, ramp: int = 0) -> Record:
+    """A head of 8 pages of 10 waits for 6 that are in the way, and somebody small behind it."""
+    record = record_of(in_flight, [(10, 10.0, "pages")])
+    said(record, "a", runs=[wish(units={"pages": 6})])
+    record["cool"]["ramp"] = ramp
+    said(record, "b", now=NOW + 5, runs=[wish(units={"pages": 8})])
+    said(record, "c", now=NOW + 5, runs=[wish(units={"pages": small})])
+    return record
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "small", "calls"), [(None, 2, 1), (None, 3, 0), (3, 2, 1), (2, 2, 0), (3, 0, 1), (2, 0, 0)]
+)
+def test_a_small_one_passes_only_if_there_is_room_beside_the_head(
+    in_flight: int | None, small: int, calls: int
+) -> None:
+    assert len(overtaken(in_flight, small=small)["seats"]["c"]["calls"]) == calls
+
+
+def test_nobody_passes_on_a_ramp() -> None:
+    assert overtaken(ramp=NOW - 3000)["seats"]["c"]["calls"] == []
+
+
+def test_the_room_beside_the_head_is_that_of_its_start() -> None:
+    record = record_of(None, [(10, 10.0, "pages")])
+    said(record, "a", runs=[wish(units={"pages": 3})])
+    said(record, "a", 2, now=NOW + 100, heard=1, runs=[wish(2, units={"pages": 3})])
+    # The head needs 3 of the 6 to go, the 3 others are still there when it starts.
+    said(record, "b", now=NOW + 200, runs=[wish(units={"pages": 5})])
+    said(record, "c", now=NOW + 200, runs=[wish(1, 9, units={"pages": 1})])
+    assert len(record["seats"]["c"]["calls"]) == 2
+
+
+def test_too_large_is_more_than_a_window_ever_holds() -> None:
+    terms = limit_terms(None, [(5, 1.0, "pages"), (0, 2.0, "words")])
+    assert not admission.too_large(terms, {"pages": 5, "words": 3})
+    assert admission.too_large(terms, {"pages": 6})
+
+
+# What keeps everybody out.
+
+
+@pytest.mark.parametrize(
+    ("fields", "gate"),
+    [
+        ({}, ("", 0)),
+        ({"paused": 0}, ("paused", FOREVER)),
+        ({"paused": NOW + 1}, ("paused", NOW + 1)),
+        ({"paused": NOW}, ("", 0)),
+        ({"hold": NOW + 1}, ("relearning", NOW + 1)),
+        ({"hold": NOW}, ("", 0)),
+    ],
+)
+def test_a_pause_or_a_hold_keeps_everybody_out_until_its_end(fields: dict[str, int], gate: tuple[str, int]) -> None:
+    record: Any = record_of() | fields
+    assert admission.gate(record, limit_terms(), NOW) == gate
+
+
+@pytest.mark.parametrize(
+    ("until", "hold", "gate"),
+    [
+        (NOW + 5, 0, ("breaker", NOW + 5)),
+        (NOW + 5, NOW + 5, ("breaker", NOW + 5)),
+        (NOW + 5, NOW + 6, ("relearning", NOW + 6)),
+        (NOW, NOW + 1, ("relearning", NOW + 1)),
+        (NOW, 0, ("", 0)),
+    ],
+)
+def test_of_a_rest_and_a_hold_the_longer_is_told(until: int, hold: int, gate: tuple[str, int]) -> None:
+    record = record_of()
+    record["cool"]["kind"], record["cool"]["until"] = "breaker", until
+    record["hold"] = hold
+    assert admission.gate(record, limit_terms(), NOW) == gate
+
+
+@pytest.mark.parametrize("terms", [limit_terms(0), limit_terms(5, [(3, 1.0), (0, 2.0)])])
+def test_a_bound_of_nought_keeps_everybody_out_for_good(terms: Any) -> None:  # noqa: ANN401 - any field
+    assert admission.gate(record_of(), terms, NOW) == ("paused", FOREVER)
+
+
+# Sessions that end.
+
+
+def test_calls_of_a_session_that_has_ended_go_one_by_one_and_it_goes_with_the_last() -> None:
+    record = record_of()
+    said(record, runs=[wish(count=2)])
+    record["seats"]["a"]["calls"][1]["until"] += 1
+    record["seats"]["a"]["runs"] = [{**wish(), "tag": 0, "tick": 1}]  # type: ignore[typeddict-unknown-key]
+    said(record, "b", now=NOW + LEASE)
+    assert (record["seats"]["a"]["runs"], record["seats"]["a"]["out"]) == ([], [])
+    assert len(record["seats"]["a"]["calls"]) == 2
+    said(record, "b", 2, now=NOW + HELD)
+    assert [call["id"] for call in record["seats"]["a"]["calls"]] == [2]
+    said(record, "b", 3, now=NOW + HELD + 1)
+    assert sorted(record["seats"]) == ["b"]
+
+
+def test_tidying_drops_what_does_not_count_any_more() -> None:
+    record = record_of(5, [(9, 1.0)])
+    said(record, runs=[wish()])
+    admission.tidy(record, limit_terms(5, [(9, 1.0)]), NOW + HELD)
+    assert (record["seats"], record["logs"]["calls/1000"]["sum"]) == ({}, 0)
+
+
+# A store that forgot.
+
+
+@pytest.mark.parametrize(
+    ("fields", "found_out"),
+    [
+        ({"version": 1}, False),
+        ({"version": 2}, True),
+        ({"acked": 3, "sure": 1}, False),
+        ({"acked": 4, "sure": 1}, True),
+        ({"acked": 4}, False),
+        ({"heard": 2, "sure": 1}, False),
+        ({"heard": 3, "sure": 1}, True),
+        ({"heard": 3}, False),
+    ],
+)
+def test_whoever_remembers_more_finds_it_out(fields: dict[str, Any], found_out: bool) -> None:  # noqa: FBT001 - parametrized
+    record = record_of()
+    said(record, n=3)
+    record["seats"]["a"]["g"] = 2
+    answer = said(record, n=0, seen=NOW, **fields)
+    assert (answer["gen"], record["hold"]) == ((2, NOW + HELD) if found_out else (1, 0))
+    assert answer["v"] == max(2, fields.get("version", 0) + 1)
+
+
+@pytest.mark.parametrize("fields", [{"acked": 1, "sure": 1}, {"heard": 1, "sure": 1}])
+def test_a_session_that_is_not_there_has_said_and_heard_nothing(fields: dict[str, Any]) -> None:
+    assert said(record_of(), n=9, seen=NOW, **fields)["gen"] == 2
+
+
+@pytest.mark.parametrize(("ms", "gen"), [(LEASE - 1, 2), (LEASE, 1)])
+def test_a_request_that_was_long_on_its_way_may_find_its_session_ended(ms: int, gen: int) -> None:
+    record = record_of()
+    record["last"] = NOW + ms
+    assert said(record, n=9, now=NOW + ms, seen=NOW, elapsed=ms - 10, acked=1, sure=1)["gen"] == gen
+
+
+def test_what_others_hold_is_dropped_and_waited_for() -> None:
+    record = record_of(5, call_timeout_s=100.0)
+    said(record, "b", runs=[wish(count=2)])
+    record["eras"][0]["terms"]["call"] = 10
+    said(record, n=0, version=9)
+    assert record["hold"] == NOW + 100_300
+    assert (record["seats"]["b"]["calls"], record["seats"]["b"]["out"]) == ([], [])
+
+
+def test_a_hold_is_as_long_as_the_longest_window_and_never_shorter_than_it_was() -> None:
+    record = record_of()
+    admission.hold_back(record, limit_terms(5, [(1, 100.0), (1, 7.0)]), NOW)
+    assert record["hold"] == NOW + 100_301
+    admission.hold_back(record, limit_terms(), NOW)
+    assert record["hold"] == NOW + 100_301
+
+
+# What one who waits is told.
+
+
+def test_one_who_need_not_wait_has_no_forecast() -> None:
+    record = record_of()
+    assert admission.forecast(record, limit_terms(), Ahead(4, {}), {"calls": 1}, NOW) == (0, [])
+
+
+def test_a_forecast_is_the_longest_of_all_that_is_waited_for() -> None:
+    record = record_of(2, [(2, 1.0), (9, 9.0, "pages")])
+    terms = record["eras"][0]["terms"]
+    said(record, runs=[wish(count=2, units={"pages": 4})])
+    record["mean"] = 100
+    units = {"calls": 1, "pages": 0}
+    assert admission.forecast(record, terms, Ahead(0, {}), units, NOW) == (1301, ["in_flight", "calls/1000"])
+    record["mean"] = 9000
+    assert admission.forecast(record, terms, Ahead(0, {}), units, NOW) == (4500, ["in_flight", "calls/1000"])
+    ahead = Ahead(1, {"calls": 1, "pages": 2})
+    assert admission.forecast(record, terms, ahead, units, NOW)[0] == 9301
+    record["cool"] |= {"kind": "quota", "until": NOW + 20_000, "ramp": -1}
+    assert admission.forecast(record, terms, Ahead(0, {}), units, NOW) == (20_000, ["quota", "in_flight", "calls/1000"])
+
+
+def test_a_forecast_without_any_known_call_takes_the_timeout() -> None:
+    record = record_of(1)
+    said(record, runs=[wish()])
+    assert admission.forecast(record, limit_terms(1), Ahead(1, {}), {}, NOW) == (120_000, ["in_flight"])
+
+
+def test_a_forecast_on_a_ramp_is_its_next_second() -> None:
+    record = record_of()
+    record["cool"] |= {"ramp": NOW - 300, "count": 1}
+    assert admission.forecast(record, limit_terms(), Ahead(0, {}), {}, NOW) == (700, ["ramp"])
+
+
+def test_what_never_fits_is_never_free() -> None:
+    terms = limit_terms(None, [(5, 1.0)])
+    assert admission.forecast(record_of(), terms, Ahead(0, {}), {"calls": 6}, NOW) == (FOREVER, ["too_large"])
+
+
+def test_a_limit_that_is_paused_by_nought_waits_for_no_window_of_it() -> None:
+    terms = limit_terms(None, [(0, 1.0), (5, 2.0)])
+    assert admission.forecast(record_of(), terms, Ahead(0, {}), {"calls": 1}, NOW) == (FOREVER - NOW, ["paused"])
+
+
+def test_no_forecast_goes_beyond_for_ever() -> None:
+    terms = limit_terms(None, [(1, 34_560_000.0)])
+    ahead = Ahead(10_000, {"calls": 10_000})
+    assert admission.forecast(record_of(), terms, ahead, {"calls": 1}, NOW)[0] == FOREVER
+
+
+def test_all_who_wait_are_ahead_of_a_newcomer() -> None:
+    record = record_of(0, [(5, 1.0, "pages")])
+    said(record, runs=[wish(1, 2, {"pages": 3}), wish(2, 1), wish(3, 1, {"pages": 6})])
+    said(record, "b", runs=[wish(1, 4, {"pages": 1})])
+    assert admission.all_ahead(record, record["eras"][0]["terms"]) == Ahead(7, {"calls": 7, "pages": 10})
+
+
+def told(record: Record, sid: str = "b", *, now: int = NOW, **fields: Any) -> Any:  # noqa: ANN401 - any field
+    [wait] = said(record, sid, now=now, **fields)["waits"]
+    return wait
+
+
+def test_the_first_asks_again_when_something_lets_it_in_by_itself() -> None:
+    record = record_of(1, [(9, 1.0)])
+    said(record, runs=[wish()])
+    # In flight: nobody's session ends within the time of a poll.
+    assert told(record, runs=[wish()])["again"] == POLL
+    assert told(record, n=2, now=NOW + LEASE - 10, runs=[wish()])["again"] == POLL
+    record["seats"]["a"]["calls"][0]["until"] = NOW
+    assert told(record, n=3, now=NOW + LEASE - 10, runs=[wish()])["again"] == 10
+    record["eras"][0]["terms"]["stops"] = 1
+    record["seats"]["a"]["calls"][0]["until"] = NOW + HELD
+    assert told(record, n=4, now=NOW + LEASE - 7, runs=[wish()])["again"] == 7
+
+
+def test_the_first_asks_again_when_its_window_opens_or_a_session_ends_whichever_is_first() -> None:
+    record = record_of(1, [(1, 1.0)])
+    said(record, runs=[wish()])
+    assert told(record, runs=[wish()])["again"] == 1301
+    record["seats"]["a"]["until"] = NOW + 100
+    record["seats"]["a"]["calls"][0]["until"] = NOW + 90
+    assert told(record, n=2, runs=[wish()])["again"] == 100
+
+
+def test_the_first_asks_again_at_the_end_of_a_pause_or_with_the_next_second_of_a_ramp() -> None:
+    record = record_of()
+    record["paused"] = NOW + 77
+    assert told(record, runs=[wish()]) == {"again": 77, "eta": 77, "ahead": 0, "by": ["paused"]}
+    record["paused"] = NOW + 2 * POLL
+    assert told(record, n=2, runs=[wish()])["again"] == POLL
+    record = record_of()
+    record["cool"] |= {"ramp": NOW - 300, "count": 1}
+    assert told(record, runs=[wish()])["again"] == 700
+
+
+def test_others_ask_again_a_little_after_they_should_have_been_let_in() -> None:
+    record = record_of(None, [(1, 1.0)])
+    said(record, runs=[wish(count=2)])
+    assert told(record, runs=[wish()]) == {"again": 2 * 1301 + 50, "eta": 2602, "ahead": 1, "by": ["calls/1000"]}
+    said(record, n=2, heard=1, runs=[wish(count=9)])
+    assert told(record, n=2, runs=[wish()])["again"] == POLL
+    assert admission.decide(record, ask_of("c", runs=[]), NOW)["waits"] == []
+
+
+def test_what_is_too_large_is_before_nobody() -> None:
+    record = record_of(None, [(1, 1.0)])
+    said(record, "a", runs=[wish(units={"calls": 2})])
+    said(record, "c", runs=[wish()])
+    assert told(record, runs=[wish()]) == {"again": 1301, "eta": 1301, "ahead": 0, "by": ["calls/1000"]}
+
+
+def test_the_end_of_a_session_that_should_be_over_is_waited_for_as_little_as_can_be() -> None:
+    record = record_of(1)
+    said(record, runs=[wish()])
+    record["seats"]["a"]["until"] = NOW + 1
+    record["seats"]["a"]["calls"][0]["until"] = NOW - 5
+    assert told(record, runs=[wish()])["again"] == 1
