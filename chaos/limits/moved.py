@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from forebay.model.limit_record import Answer, Ask, Record
-from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits, monotonic_ms
 from forebay.stores.redis.limits import RedisLimits
@@ -17,10 +16,8 @@ from forebay.stores.sqlite.limits import SqliteLimits
 Shift = Callable[[], int]
 
 
-def opened(address: str, environment: str, clock: str | None = None) -> LimitStore:
-    """`clock` is the file; without one the store is as anybody opens it."""
-    if clock is None:
-        return open_limits(address, environment)
+def opened(address: str, environment: str, clock: str) -> LimitStore:
+    """`clock` is the file."""
     shift = _shift_in(Path(clock))
     match urlsplit(address).scheme:
         case "memory":

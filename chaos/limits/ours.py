@@ -12,9 +12,9 @@ from typing import Any
 
 from chaos.journal import Journal
 from chaos.limits.adapter import Settings
-from chaos.limits.moved import opened
 from forebay.errors import StoreError
 from forebay.limits import Limit, Limiter, Slot, Window
+from forebay.stores.limit_base import LimitStore
 
 ENVIRONMENT = "chaos"
 _WAIT_S = 600.0
@@ -27,7 +27,7 @@ class Ours:
 
     def __init__(self, address: str, settings: Settings) -> None:
         self._settings = settings
-        self._limiter = Limiter(opened(address, ENVIRONMENT, settings.get("clock")), environment=ENVIRONMENT)
+        self._limiter = Limiter(_store(address, settings), environment=ENVIRONMENT)
         self._name = settings["limit"]
         self._units = {settings.get("unit", "calls"): settings["units"]}
         self._late_s: float = settings.get("late_s", 0.0)
@@ -109,6 +109,14 @@ class Ours:
 
     def close(self) -> None:
         self._limiter.close()
+
+
+def _store(address: str, settings: Settings) -> str | LimitStore:
+    if "clock" not in settings:
+        return address
+    from chaos.limits.moved import opened  # noqa: PLC0415 - loads all stores
+
+    return opened(address, ENVIRONMENT, settings["clock"])
 
 
 class Told:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.limits.adapter import Settings
-from chaos.limits.moved import opened
 from chaos.limits.ours import ENVIRONMENT, Atold, Ours, Told
 from forebay.limits import Limit, Limiter, Slot
 from forebay.model.limit_record import Answer, Ask, Record
 from forebay.rules import window_log
+from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore, Step, Wake
 
 
@@ -87,7 +87,7 @@ class Forgetful(Ours):
     def __init__(self, address: str, settings: Settings) -> None:
         super().__init__(address, settings)
         self._limiter.close()
-        self._limiter = Limiter(_Forgetful(opened(address, ENVIRONMENT)), environment=ENVIRONMENT)
+        self._limiter = Limiter(_Forgetful(open_limits(address, ENVIRONMENT)), environment=ENVIRONMENT)
         self._limiter.define(self.limit())
 
 

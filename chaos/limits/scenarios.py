@@ -170,7 +170,7 @@ def cast_run(
 def clean(cast: Cast, **plan: Any) -> Run:  # noqa: ANN401 - as Plan has them
     """Nothing befalls it: the bounds hold, and what they leave is used."""
     window = Window(30, W_S)
-    crowd: dict[str, Any] = {} if cast.store == "memory" else {"processes": 8, "callers": 4}
+    crowd: dict[str, Any] = {} if cast.store == "memory" or cast.short else {"processes": 8}
     windows = 2 if cast.short else 5
     return cast_run(
         cast,

@@ -346,7 +346,10 @@ def test_a_mistake_in_lua_is_found(mistake: str, valkey_server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("right", "wrong", "drive"),
-    [("items[last - 1] = now\n", "\n", "_make_many_calls"), ("+ (head.units[bound.unit] or 0)", "", "_let_some_pass")],
+    [
+        ("(ENTRY, now, count + units)", "(ENTRY, instant, count + units)", "_make_many_calls"),
+        ("+ (head.units[bound.unit] or 0)", "", "_let_some_pass"),
+    ],
 )
 def test_a_mistake_off_the_beaten_track_is_found(right: str, wrong: str, drive: str, valkey_server: Server) -> None:
     with _opened(valkey_server.url) as store:

@@ -133,10 +133,12 @@ class Slot:
         began_at = steady()
         self._ends_at = began_at + (self._timeout_s or _ONCE_S)
         call = yield from self._stand(front=False)
+        attempt = 1
         while self._too_old(call):
             call = yield from self._renewed(call)
+            attempt += 1
         self.waited_s = steady() - began_at
-        telling.acquired(self._desk, self.waited_s)
+        telling.acquired(self._desk, self.waited_s, attempt)
         return call
 
     def _restart(self) -> Steps:

@@ -7,7 +7,7 @@ from forebay.limits.desk import Desk
 from forebay.limits.fitting import bound_text
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
-from forebay.observe import emit
+from forebay.observe import emit, wanted
 from forebay.rules.admission import FOREVER, IN_FLIGHT
 from forebay.rules.window_log import name as window_name
 
@@ -49,22 +49,37 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
     )
 
 
-def acquired(desk: Desk, waited_s: float) -> None:
-    emit("slot_acquired", limit=desk.limit, wait_s=round(waited_s, 3), in_flight=desk.line.open_count)
+def standing(desk: Desk) -> dict[str, object]:
+    """How the limit stood when its store answered last: calls in progress, and units in each window."""
+    terms, answer = desk.main.terms, desk.main.answer
+    if terms is None or answer is None:
+        return {"limit": desk.limit, "in_flight": "", "windows": ()}
+    bound = terms["in_flight"]
+    used = f"{answer['used']}/{bound}" if bound >= 0 else str(answer["used"])
+    windows = tuple(f"{used}/{bound_text(each)}" for used, each in zip(answer["sums"], terms["windows"], strict=False))
+    return {"limit": desk.limit, "in_flight": used, "windows": windows}
+
+
+def acquired(desk: Desk, waited_s: float, attempt: int) -> None:
+    if wanted("slot_acquired"):
+        emit("slot_acquired", **standing(desk), wait_s=round(waited_s, 3), attempt=attempt)
 
 
 def released(desk: Desk) -> None:
-    emit("slot_released", limit=desk.limit, in_flight=desk.line.open_count)
+    if wanted("slot_released"):
+        emit("slot_released", **standing(desk))
 
 
 def throttled(desk: Desk, retry_after_s: float | None) -> None:
-    emit("rate_limited_retrying", limit=desk.limit, code=429, wait_s=retry_after_s)
+    answer = desk.main.answer
+    attempt = 1 + (answer["level"] if answer else 0)
+    emit("rate_limited_retrying", **standing(desk), code=429, wait_s=retry_after_s, attempt=attempt)
 
 
 def blocked(desk: Desk, wait: Wait) -> None:
     """Said when callers of this process begin to wait for something else than before."""
+    fields = {**standing(desk), "wait_s": round(wait["eta"] / 1000, 3), "ahead": wait["ahead"]}
     for by in wait["by"]:
-        fields = {"limit": desk.limit, "wait_s": round(wait["eta"] / 1000, 3), "ahead": wait["ahead"]}
         if by == IN_FLIGHT:
             emit("at_in_flight_capacity", **fields)
         elif "/" in by:

@@ -216,7 +216,8 @@ class Answer(TypedDict):
     """`status`: ok, unknown (no such limit), or late (a request that a newer one has overtaken).
 
     `grants`: all that was not confirmed. `waits` has one entry, or none when nobody of the session waits. `terms` has
-    one entry when the process knows others. `wakes`: sessions that were given something just now.
+    one entry when the process knows others. `wakes`: sessions that were given something just now. `used` and `sums`:
+    calls in progress, and what each window counts; `level`: of the cool-down.
     """
 
     status: str
@@ -232,3 +233,6 @@ class Answer(TypedDict):
     wakes: list[str]
     others: int
     sessions: int
+    used: int
+    sums: list[int]
+    level: int

@@ -1,5 +1,5 @@
 """What happens inside, for those who watch: events, and from them logs and metrics."""
 
-from forebay.observe.events import emit, subscribe
+from forebay.observe.events import emit, subscribe, wanted
 
-__all__ = ["emit", "subscribe"]
+__all__ = ["emit", "subscribe", "wanted"]

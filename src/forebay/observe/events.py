@@ -11,6 +11,7 @@ Callback = Callable[[str, Mapping[str, object]], None]
 
 _DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _TASK = ("task_id", "kind", "attempt")
+_LIMIT = ("limit", "in_flight", "windows")
 
 
 class Event(NamedTuple):
@@ -73,18 +74,20 @@ EVENTS: dict[str, Event] = {
         ("verb", "error_code", "pause_s"),
     ),
     "store_recovered": Event(_INFO, "A store answers again.", ("verb", "after_s")),
-    "slot_acquired": Event(_DEBUG, "A call got its slot.", ("limit", "wait_s", "in_flight")),
-    "slot_released": Event(_DEBUG, "A call gave its slot back.", ("limit", "in_flight")),
+    "slot_acquired": Event(_DEBUG, "A call got its slot.", (*_LIMIT, "wait_s", "attempt")),
+    "slot_released": Event(_DEBUG, "A call gave its slot back.", _LIMIT),
     "at_in_flight_capacity": Event(
         _INFO,
         "Callers of this process wait because as many calls as allowed are in progress.",
-        ("limit", "wait_s", "ahead"),
+        (*_LIMIT, "wait_s", "ahead"),
     ),
     "rate_limit_reached": Event(
-        _INFO, "Callers of this process wait for a window to open.", ("limit", "window", "wait_s", "ahead")
+        _INFO, "Callers of this process wait for a window to open.", (*_LIMIT, "window", "wait_s", "ahead")
     ),
     "rate_limited_retrying": Event(
-        _WARNING, "A provider refused a call, so the whole limit cools down.", ("limit", "code", "wait_s")
+        _WARNING,
+        "A provider refused a call, so the whole limit cools down.",
+        (*_LIMIT, "code", "wait_s", "attempt"),
     ),
     "quota_exhausted": Event(_WARNING, "A quota is used up, so the limit is parked.", ("limit", "retry_in_s")),
     "late_start": Event(_INFO, "A slot was used later than its limit allows, and asked for anew.", ("limit", "age_s")),
@@ -132,6 +135,11 @@ def emit(name: str, /, **fields: object) -> None:
             subscription.callback(name, fields)
         except Exception as error:  # noqa: BLE001 - whoever watches must not harm the work
             _complain(subscription, error)
+
+
+def wanted(name: str) -> bool:
+    """Whether anybody would hear of it: asked before fields are put together that cost something."""
+    return bool(_subscriptions) or _logger.isEnabledFor(EVENTS[name].level)
 
 
 def subscribe(callback: Callback) -> Callable[[], None]:

@@ -88,6 +88,9 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
         run["count"] for sid, other in record["seats"].items() if sid != ask["sid"] for run in other["runs"]
     )
     answer["waits"] = _waits(record, ask["sid"], terms, now)
+    answer["used"] = in_flight(record)
+    answer["sums"] = [_log(record, logs.name(bound))["sum"] for bound in terms["windows"]]
+    answer["level"] = record["cool"]["level"]
     if ask["tv"] != record["tv"]:
         answer["terms"] = [terms]
     return answer
@@ -113,6 +116,9 @@ def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
         "wakes": [],
         "others": 0,
         "sessions": sum(each["until"] > now for each in record["seats"].values()),
+        "used": 0,
+        "sums": [],
+        "level": 0,
     }
 
 

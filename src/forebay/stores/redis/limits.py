@@ -53,8 +53,8 @@ class RedisLimits:
         self._server = Server(address)
         self._channel = f"forebay:{environment}:wake:"
         self._exchange = Script("record", *_RULES, "clock", "exchange")
-        self._read = Script("record", "clock", "read")
-        self._swap = Script("record", "swap")
+        self._read = Script("record", "window_log", "clock", "read")
+        self._swap = Script("record", "window_log", "swap")
         self._open()
         _OPEN.add(self)
 

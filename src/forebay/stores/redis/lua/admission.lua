@@ -26,6 +26,7 @@ local function new_answer(record, seat, now, status)
     status = status, now = now, v = record.v, gen = record.gen, tv = record.tv, lost = 0,
     grants = status == 'late' and {} or seat.out,
     starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = sessions,
+    used = 0, sums = {}, level = 0,
   }
 end
 
@@ -87,7 +88,7 @@ end
 local function log_named(record, name)
   local log = record.logs[name]
   if not log then
-    log = {sum = 0, items = {}}
+    log = {sum = 0, items = ''}
     record.logs[name] = log
   end
   return log
@@ -97,7 +98,13 @@ local function log_of(record, bound)
   return log_named(record, logs.name(bound))
 end
 
+-- Of one exchange: its eras do not change any more once it counts.
+local windows_counted
+
 local function counted(record)
+  if windows_counted then
+    return windows_counted
+  end
   local windows, found = {}, {}
   for _, era in ipairs(record.eras) do
     for _, bound in ipairs(era.terms.windows) do
@@ -108,6 +115,7 @@ local function counted(record)
       end
     end
   end
+  windows_counted = windows
   return windows
 end
 
@@ -596,6 +604,11 @@ local function decide(record, ask, raw)
     end
   end
   answer.waits = waits_of(record, ask.sid, terms, now)
+  answer.used = in_flight(record)
+  for _, bound in ipairs(terms.windows) do
+    answer.sums[#answer.sums + 1] = log_of(record, bound).sum
+  end
+  answer.level = record.cool.level
   if ask.tv ~= record.tv then
     answer.terms = {terms}
   end

@@ -1,4 +1,4 @@
--- A limit's record as it is, after clock and record.
+-- A limit's record as it is, after window_log, clock and record.
 --
 -- KEYS[1]  the limit's record
 -- ARGV[1]  the clock's time in ms instead of the server's, or -1
@@ -14,5 +14,8 @@ local record = unpacked(packed)
 for _, seat in pairs(record.seats) do
   calls_of(seat)
   seat.held, seat.ends, seat.packed = nil, nil, nil
+end
+for name, log in pairs(record.logs) do
+  record.logs[name] = logs.listed(log)
 end
 return {now, cjson.encode(record), redis.sha1hex(packed)}

@@ -1,4 +1,4 @@
--- Replaces a limit's record if nobody was faster, after record.
+-- Replaces a limit's record if nobody was faster, after window_log and record.
 --
 -- KEYS[1]  the limit's record
 -- ARGV[1]  the mark of what was read, or nothing where there was none
@@ -9,5 +9,9 @@ local packed = redis.call('GET', KEYS[1])
 if (packed and redis.sha1hex(packed) or '') ~= ARGV[1] then
   return 0
 end
-redis.call('SET', KEYS[1], packed_again(cjson.decode(ARGV[2])))
+local record = cjson.decode(ARGV[2])
+for name, log in pairs(record.logs) do
+  record.logs[name] = logs.packed(log)
+end
+redis.call('SET', KEYS[1], packed_again(record))
 return 1

@@ -1,8 +1,10 @@
--- forebay.rules.window_log in Lua, line by line. Instants are ms, numbers are whole.
--- A log is {sum, items}; items is instant, units, instant, units, …, oldest first.
+-- forebay.rules.window_log in Lua, step by step. Instants are ms, numbers are whole.
+-- A log is {sum, items}; items is a string of entries, instant and units, oldest first: most steps touch only its ends.
 local floor, min, max = math.floor, math.min, math.max
 
 local MAX_ENTRIES = 512
+local ENTRY = '>I6I5'
+local SIZE = 11
 
 local logs = {}
 
@@ -14,23 +16,23 @@ function logs.width(bound, terms)
   return bound.per + terms.start + terms.transit + 1
 end
 
-local function after(items, at)
-  local rest = {}
-  for i = at, #items do
-    rest[i - at + 1] = items[i]
-  end
-  return rest
+local function entry(items, at)
+  return struct.unpack(ENTRY, items, at)
 end
 
 function logs.expire(log, now, wide)
   local items = log.items
   local at = 1
-  while at <= #items and items[at] + wide <= now do
-    log.sum = log.sum - items[at + 1]
-    at = at + 2
+  while at <= #items do
+    local instant, units = entry(items, at)
+    if instant + wide > now then
+      break
+    end
+    log.sum = log.sum - units
+    at = at + SIZE
   end
   if at > 1 then
-    log.items = after(items, at)
+    log.items = items:sub(at)
   end
 end
 
@@ -40,18 +42,21 @@ end
 
 local function compact(log, step)
   local joined = {}
-  local items = log.items
-  for at = 1, #items, 2 do
-    local last = #joined
-    if last > 0 and floor(joined[last - 1] / step) == floor(items[at] / step) then
-      joined[last - 1] = items[at]
-      joined[last] = joined[last] + items[at + 1]
+  local last_instant, last_units
+  for at = 1, #log.items, SIZE do
+    local instant, units = entry(log.items, at)
+    if last_instant and floor(last_instant / step) == floor(instant / step) then
+      last_units = last_units + units
     else
-      joined[last + 1] = items[at]
-      joined[last + 2] = items[at + 1]
+      if last_instant then
+        joined[#joined + 1] = struct.pack(ENTRY, last_instant, last_units)
+      end
+      last_units = units
     end
+    last_instant = instant
   end
-  log.items = joined
+  joined[#joined + 1] = struct.pack(ENTRY, last_instant, last_units)
+  log.items = table.concat(joined)
 end
 
 function logs.add(log, now, units, wide)
@@ -60,28 +65,31 @@ function logs.add(log, now, units, wide)
   end
   log.sum = log.sum + units
   local step = step_of(wide)
-  local last = #log.items
-  if last >= 2 * MAX_ENTRIES and floor(log.items[last - 1] / step) ~= floor(now / step) then
+  local last = #log.items - SIZE + 1
+  if #log.items >= SIZE * MAX_ENTRIES and floor(entry(log.items, last) / step) ~= floor(now / step) then
     compact(log, step)
+    last = #log.items - SIZE + 1
   end
-  local items = log.items
-  last = #items
-  local full = last >= 2 * MAX_ENTRIES
-  if last > 0 and (items[last - 1] == now or (full and floor(items[last - 1] / step) == floor(now / step))) then
-    items[last - 1] = now
-    items[last] = items[last] + units
-  else
-    items[last + 1] = now
-    items[last + 2] = units
+  if last > 0 then
+    local full = #log.items >= SIZE * MAX_ENTRIES
+    local instant, count = entry(log.items, last)
+    if instant == now or (full and floor(instant / step) == floor(now / step)) then
+      log.items = log.items:sub(1, last - 1) .. struct.pack(ENTRY, now, count + units)
+      return
+    end
   end
+  log.items = log.items .. struct.pack(ENTRY, now, units)
 end
 
 function logs.take_back(log, granted_at, units, wide)
-  local items = {}
+  if units <= 0 then
+    return
+  end
+  local kept = {}
   local left = units
   local latest = granted_at + step_of(wide)
-  for at = 1, #log.items, 2 do
-    local instant, count = log.items[at], log.items[at + 1]
+  for at = 1, #log.items, SIZE do
+    local instant, count = entry(log.items, at)
     if left > 0 and granted_at <= instant and instant < latest then
       local taken = min(left, count)
       left = left - taken
@@ -89,20 +97,20 @@ function logs.take_back(log, granted_at, units, wide)
       log.sum = log.sum - taken
     end
     if count > 0 then
-      items[#items + 1] = instant
-      items[#items + 1] = count
+      kept[#kept + 1] = struct.pack(ENTRY, instant, count)
     end
   end
-  log.items = items
+  log.items = table.concat(kept)
 end
 
 function logs.used_at(log, instant, wide)
   local used = log.sum
-  local items = log.items
-  local at = 1
-  while at <= #items and items[at] + wide <= instant do
-    used = used - items[at + 1]
-    at = at + 2
+  for at = 1, #log.items, SIZE do
+    local granted_at, units = entry(log.items, at)
+    if granted_at + wide > instant then
+      break
+    end
+    used = used - units
   end
   return used
 end
@@ -120,11 +128,31 @@ function logs.free_in(log, now, wide, n, units)
   if index <= 0 then
     return laps * wide
   end
-  local items = log.items
   local at = 1
-  while index > items[at + 1] do
-    index = index - items[at + 1]
-    at = at + 2
+  local instant, count = entry(log.items, at)
+  while index > count do
+    index = index - count
+    at = at + SIZE
+    instant, count = entry(log.items, at)
   end
-  return items[at] + wide - now + laps * wide
+  return instant + wide - now + laps * wide
+end
+
+-- As readers have it, and back.
+function logs.listed(log)
+  local items = {}
+  for at = 1, #log.items, SIZE do
+    local instant, units = entry(log.items, at)
+    items[#items + 1] = instant
+    items[#items + 1] = units
+  end
+  return {sum = log.sum, items = items}
+end
+
+function logs.packed(log)
+  local entries = {}
+  for at = 1, #log.items, 2 do
+    entries[#entries + 1] = struct.pack(ENTRY, log.items[at], log.items[at + 1])
+  end
+  return {sum = log.sum, items = table.concat(entries)}
 end
