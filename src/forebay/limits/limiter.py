@@ -42,7 +42,7 @@ class Limiter:
     def __init__(self, address: str | LimitStore | None = None, *, environment: str | None = None) -> None:
         self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
         given = address if address is not None else os.environ.get("FOREBAY_LIMITS") or "memory://"
-        self._store = open_limits(given, self._environment) if isinstance(given, str) else given
+        self._store = open_limits(given, self._environment, tags=_tags) if isinstance(given, str) else given
         self._defined: dict[str, dict[str, dict[str, object]]] = {}
         self._lock = threading.Lock()
         self._renew()
@@ -299,6 +299,12 @@ class Limiter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _tags(environment: str) -> dict[str, str]:
+    from forebay.limits.presets import redis_tags  # noqa: PLC0415 - reads a file
+
+    return redis_tags(environment)
 
 
 def _after_fork_in_child() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from forebay.errors import BadInput
@@ -19,8 +20,10 @@ _REDIS = {"redis", "rediss", "unix"}
 _REMEDY = "Use redis://host:6379/0, sqlite:///path/to/limits.db, or memory:// for one process."
 
 
-def open_limits(address: str, environment: str) -> LimitStore:
-    """Nothing is read or written before the store is used."""
+def open_limits(
+    address: str, environment: str, *, tags: Callable[[str], Mapping[str, str]] = lambda _: {}
+) -> LimitStore:
+    """Nothing is read or written before the store is used. `tags`: hash tags of limits with keys of their own in Redis."""
     try:
         scheme, host, path, query, fragment = urlsplit(address)
     except ValueError:
@@ -36,7 +39,7 @@ def open_limits(address: str, environment: str) -> LimitStore:
     if scheme in _REDIS:
         from forebay.stores.redis.limits import RedisLimits  # noqa: PLC0415 - same
 
-        return RedisLimits(address, environment=environment)
+        return RedisLimits(address, environment=environment, tags=tags(environment))
     if scheme in _LATER:
         raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
     # The address may carry a password: only its scheme is shown.
