@@ -23,7 +23,7 @@ _REMEDY = "Use redis://host:6379/0, sqlite:///path/to/limits.db, or memory:// fo
 def open_limits(
     address: str, environment: str, *, tags: Callable[[str], Mapping[str, str]] = lambda _: {}
 ) -> LimitStore:
-    """Nothing is read or written before the store is used. `tags`: hash tags of limits with keys of their own in Redis."""
+    """Nothing is read or written before the store is used. `tags`: hash tags of limits with own keys in Redis."""
     try:
         scheme, host, path, query, fragment = urlsplit(address)
     except ValueError:
