@@ -13,14 +13,17 @@ def bound_text(bound: Bound) -> str:
 
 def misfit(limit: str, terms: Terms, units: dict[str, int]) -> NeverFits | None:
     """Why a call of so many units would wait for ever; None if it would not."""
-    known = {CALLS, *(bound["unit"] for bound in terms["windows"])}
-    for unit in units:
-        if unit not in known:
-            return NeverFits(f"Limit {limit!r} counts no {unit!r}.", remedy=f"It counts: {', '.join(sorted(known))}.")
     for bound in terms["windows"]:
         if 0 < bound["n"] < units.get(bound["unit"], 0):
             return NeverFits(
                 f"A call of {units[bound['unit']]} {bound['unit']} never fits into {bound_text(bound)}.",
                 remedy="Make smaller calls, or raise the limit.",
             )
+    if len(units) > 1:
+        known = {CALLS, *(bound["unit"] for bound in terms["windows"])}
+        for unit in units:
+            if unit not in known:
+                return NeverFits(
+                    f"Limit {limit!r} counts no {unit!r}.", remedy=f"It counts: {', '.join(sorted(known))}."
+                )
     return None

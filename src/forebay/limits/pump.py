@@ -57,16 +57,10 @@ class Pump:
         for _ in range(_ROUNDS):
             if not self._exchange_if_due(desk, line):
                 return
-        if self._is_due(line):
-            self.poke()
-
-    def _is_due(self, line: Line) -> bool:
-        with line.lock:
-            now = steady()
-            due_at = line.due_at(now)
-            return due_at is not None and due_at <= now
+        self.poke()
 
     def _exchange_if_due(self, desk: Desk, line: Line) -> bool:
+        """Whether it is time for another one after this."""
         with line.lock:
             now = steady()
             due_at = line.due_at(now)
@@ -79,7 +73,9 @@ class Pump:
         finally:
             with line.lock:
                 line.busy = False
-        return True
+                now = steady()
+                due_at = line.due_at(now)
+        return due_at is not None and due_at <= now
 
     def _ask(self, desk: Desk, line: Line, ask: Ask, verb: Callable[[str, Ask], Answer]) -> None:
         asked_at = steady()
@@ -145,8 +141,7 @@ class Pump:
             next_at = now + _IDLE_S
             for desk in [*self._desks.values()]:
                 for line in desk.lines:
-                    if self._exchange_if_due(desk, line):
-                        awake_until = steady() + _AWAKE_S
+                    self._exchange_if_due(desk, line)
                     with line.lock:
                         due_at = None if line.busy else line.due_at(now)
                     if due_at is not None:
@@ -158,6 +153,7 @@ class Pump:
             self._sleeps_until = next_at
             try:
                 self._pokes.get(timeout=max(0.0, next_at - now))
+                # Much is going on: for a while we look around by ourselves.
                 awake_until = steady() + _AWAKE_S
                 while True:
                     self._pokes.get_nowait()

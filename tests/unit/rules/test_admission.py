@@ -280,6 +280,15 @@ def test_a_refusal_is_heard_before_the_end_of_its_call() -> None:
     assert answer["waits"][0]["by"] == ["cooldown"]
 
 
+def test_the_end_of_a_call_and_each_grant_are_told_to_the_rest() -> None:
+    record = record_of(breaker_after=1)
+    record["cool"]["ramp"] = -1
+    assert granted(said(record, runs=[wish(count=3)])) == [(1, 1)]
+    assert (record["cool"]["ramp"], record["cool"]["count"]) == (NOW, 1)
+    said(record, n=2, now=NOW + 5, heard=1, done=[done(1, "failed")])
+    assert (record["cool"]["kind"], record["cool"]["began"]) == ("breaker", NOW + 5)
+
+
 # Late starts.
 
 
