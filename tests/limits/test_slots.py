@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from forebay.errors import BadInput, Busy, Conflict, NeverFits, NotFound
+from forebay.errors import BadInput, Busy, Conflict, NeverFits, NotFound, StoreClosed
 from forebay.limits import Limit, Limiter, Window
 from tests.limits.ground import Switchable, until
 
@@ -301,3 +301,34 @@ def test_keys_share_a_limit_evenly(limiter: Limiter) -> None:
 
     asyncio.run(work())
     assert abs(served[:20].count("few") - 10) <= 1
+
+
+def test_a_generator_cannot_be_limited(limiter: Limiter) -> None:
+    with pytest.raises(BadInput, match="generator"):
+
+        @limiter.limited("two")
+        def pages() -> Iterator[int]:
+            yield 1
+
+
+def test_a_limiter_that_was_closed_says_so(limiter: Limiter) -> None:
+    with limiter.slot("two"):
+        pass
+    limiter.close()
+    with pytest.raises(StoreClosed), limiter.slot("two"):
+        pass
+
+
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), "x", True])
+def test_a_bad_time_for_a_change_is_refused(limiter: Limiter, bad: object) -> None:
+    with pytest.raises(BadInput):
+        limiter.pause("two", for_s=bad)  # type: ignore[arg-type]
+    with pytest.raises(BadInput):
+        limiter.configure("two", in_flight=1, for_s=bad)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="layer"):
+        limiter.configure("two", in_flight=1, layer="nope")
+
+
+def test_nothing_cannot_be_settled(limiter: Limiter) -> None:
+    with limiter.slot("two") as slot, pytest.raises(BadInput):
+        slot.settle({})

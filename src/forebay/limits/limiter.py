@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import socket
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, Unpack
 
 from forebay import ids
-from forebay.errors import BadInput, Busy, NotFound
+from forebay.errors import BadInput, Busy, NotFound, StoreClosed
 from forebay.ids import shown
+from forebay.limits.decorating import F, decorator
 from forebay.limits.desk import Desk
 from forebay.limits.pump import Pump
 from forebay.limits.slot import Slot
 from forebay.limits.usage import Usage, usage_of
-from forebay.model.limit import Limit, check_units
+from forebay.model.limit import Limit, check_seconds, check_units
 from forebay.model.limit_record import Layer, Record
 from forebay.model.names import check_label, check_name
 from forebay.rules import limit_actions as actions
@@ -28,8 +28,16 @@ from forebay.stores.limit_base import LimitStore
 
 DEFAULT_WAIT_S = 30.0
 _MAX_WAIT_S = 86_400.0 * 366
-F = TypeVar("F", bound=Callable[..., Any])
 _alive: weakref.WeakSet[Limiter] = weakref.WeakSet()
+
+
+class SlotOptions(TypedDict, total=False):
+    """Those of `slot`."""
+
+    units: dict[str, int] | None
+    timeout_s: float
+    key: str
+    label: str
 
 
 class Limiter:
@@ -45,6 +53,7 @@ class Limiter:
         self._store = open_limits(given, self._environment, tags=_tags) if isinstance(given, str) else given
         self._defined: dict[str, dict[str, dict[str, object]]] = {}
         self._lock = threading.Lock()
+        self._closed = False
         self._renew()
         _alive.add(self)
 
@@ -110,11 +119,11 @@ class Limiter:
 
         What an operator changed before stays, unless it is changed again; a new override replaces the old one.
         """
-        if for_s is not None and (isinstance(for_s, bool) or not 0 < for_s <= _MAX_WAIT_S):
-            raise BadInput(f"for_s is {shown(for_s)}.", remedy="Give seconds, more than 0.")
+        if for_s is not None:
+            check_seconds("for_s", for_s, least=0.001, most=_MAX_WAIT_S)
         if not values:
             raise BadInput("Nothing was given to change.", remedy="Give in_flight=…, windows=[…] or another field.")
-        chosen = layer or ("operator" if for_s is None else "override")
+        chosen = _checked_layer(layer or ("operator" if for_s is None else "override"))
         self._write(chosen, name, actions.checked(values), for_s=for_s, note=note, who=who)
 
     def _write(
@@ -142,16 +151,15 @@ class Limiter:
 
     def clear(self, name: str, layer: str = "override") -> bool:
         """Drop a layer of a limit's configuration; False when there was none."""
-        if layer not in actions.LAYERS:
-            raise BadInput(f"{shown(layer)} is no layer.", remedy=f"Layers are: {', '.join(actions.LAYERS)}.")
+        _checked_layer(layer)
         there = self._changed(name, lambda record, raw: actions.cleared(record, name, layer, raw)) is not None
         self._defined.get(name, {}).pop(layer, None)
         return there
 
     def pause(self, name: str, *, for_s: float | None = None, note: str = "") -> None:
         """Grant nothing more, for so long or until it is resumed; what runs goes on."""
-        if for_s is not None and (isinstance(for_s, bool) or not 0 < for_s <= _MAX_WAIT_S):
-            raise BadInput(f"for_s is {shown(for_s)}.", remedy="Give seconds, more than 0.")
+        if for_s is not None:
+            check_seconds("for_s", for_s, least=0.001, most=_MAX_WAIT_S)
         for_ms = None if for_s is None else int(for_s * 1000)
         self._changed(name, lambda record, raw: actions.paused(record, raw, for_ms=for_ms, note=note))
 
@@ -231,8 +239,7 @@ class Limiter:
 
         `key` names whose call it is, where several share the limit fairly; `label` is shown to those who look.
         """
-        if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 <= timeout_s <= _MAX_WAIT_S:
-            raise BadInput(f"timeout_s is {shown(timeout_s)}.", remedy="Give seconds, 0 to try once.")
+        check_seconds("timeout_s", timeout_s, most=_MAX_WAIT_S)
         checked = check_units(units)
         if key:
             check_label("key", key)
@@ -251,30 +258,13 @@ class Limiter:
         except Busy:
             return None
 
-    def limited(self, name: str, **options: Any) -> Callable[[F], F]:  # noqa: ANN401 - those of slot()
+    def limited(self, name: str, **options: Unpack[SlotOptions]) -> Callable[[F], F]:
         """Make every call of a function, async or not, wait for its slot."""
-        from inspect import iscoroutinefunction  # noqa: PLC0415 - takes longer to load than all of ours
-
-        def wrap(function: F) -> F:
-            if iscoroutinefunction(function):
-
-                @functools.wraps(function)
-                async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
-                    async with self.slot(name, **options):
-                        return await function(*args, **kwargs)
-
-                return acall  # type: ignore[return-value]
-
-            @functools.wraps(function)
-            def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own
-                with self.slot(name, **options):
-                    return function(*args, **kwargs)
-
-            return call  # type: ignore[return-value]
-
-        return wrap
+        return decorator(lambda: self.slot(name, **options))
 
     def _desk(self, name: str) -> Desk:
+        if self._closed:
+            raise StoreClosed("The limiter was closed.", remedy="Make another one.")
         desk = self._desks.get(name)
         if desk is None:
             check_name("limit", name)
@@ -289,6 +279,7 @@ class Limiter:
 
     def close(self) -> None:
         """Tell the store what was given back, and end the threads."""
+        self._closed = True
         self._pump.close()
         if self._stop_listening is not None:
             self._stop_listening()
@@ -305,6 +296,12 @@ def _tags(environment: str) -> dict[str, str]:
     from forebay.limits.presets import redis_tags  # noqa: PLC0415 - reads a file
 
     return redis_tags(environment)
+
+
+def _checked_layer(layer: str) -> str:
+    if layer not in actions.LAYERS:
+        raise BadInput(f"{shown(layer)} is no layer.", remedy=f"Layers are: {', '.join(actions.LAYERS)}.")
+    return layer
 
 
 def _after_fork_in_child() -> None:

@@ -254,7 +254,10 @@ class Slot:
     def settle(self, units: dict[str, int]) -> None:
         """What the call really took, where only its answer tells."""
         self._checked()
-        self._settled = {unit: count for unit, count in check_units(units).items() if unit in units}
+        if not units:
+            raise BadInput("Nothing is said of what the call took.", remedy='Give its units, such as {"tokens": 812}.')
+        checked = check_units(units)
+        self._settled = {unit: count for unit, count in checked.items() if unit in units}
 
     def _checked(self) -> Call:
         if self._call is None or self._ended:

@@ -23,18 +23,16 @@ Down = Literal["wait", "share", "fail"]
 Disconnect = Literal["continues", "stops"]
 
 
-def _seconds(what: str, value: object, *, least: float = 0.0, most: float = _MAX_S) -> float:
+def check_seconds(what: str, value: object, *, least: float = 0.0, most: float = _MAX_S) -> float:
     # NaN is in no range.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise BadInput(f"{what} is {shown(value)}.", remedy=f"Give seconds, from {least:g} to {most:g}.")
+        raise BadInput(f"{what} is {shown(value)}.", remedy=f"Give seconds, from {least:g} to {most:.0f}.")
     return float(value)
 
 
-def _bound(what: str, value: object) -> int:
+def _bound(what: str, value: object, zero: str = ", which pauses the limit,") -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_N:
-        raise BadInput(
-            f"{what} is {shown(value)}.", remedy=f"Give a whole number from 0, which pauses the limit, to {MAX_N}."
-        )
+        raise BadInput(f"{what} is {shown(value)}.", remedy=f"Give a whole number from 0{zero} to {MAX_N}.")
     return value
 
 
@@ -48,7 +46,7 @@ class Window:
 
     def __post_init__(self) -> None:
         _bound("A window's n", self.n)
-        object.__setattr__(self, "per_s", _seconds("A window's per_s", self.per_s, least=_LEAST_S, most=MAX_PER_S))
+        object.__setattr__(self, "per_s", check_seconds("A window's per_s", self.per_s, least=_LEAST_S, most=MAX_PER_S))
         check_name("unit", self.unit)
 
     def __str__(self) -> str:
@@ -87,13 +85,13 @@ class Limit:
                 f"Limit {self.name!r} bounds nothing.", remedy="Give it in_flight=…, windows=[Window(…)], or both."
             )
         for name in ("call_timeout_s", "lease_s", "heartbeat_s", "max_cooldown_s"):
-            object.__setattr__(self, name, _seconds(name, getattr(self, name), least=_LEAST_S))
+            object.__setattr__(self, name, check_seconds(name, getattr(self, name), least=_LEAST_S))
         # Below a round trip to the store no call could ever start in time.
-        start_s = _seconds("start_within_s", self.start_within_s, least=_LEAST_START_S)
+        start_s = check_seconds("start_within_s", self.start_within_s, least=_LEAST_START_S)
         object.__setattr__(self, "start_within_s", start_s)
-        object.__setattr__(self, "transit_s", _seconds("transit_s", self.transit_s))
+        object.__setattr__(self, "transit_s", check_seconds("transit_s", self.transit_s))
         object.__setattr__(self, "cooldown_s", _steps(self.cooldown_s))
-        _bound("breaker_after", self.breaker_after)
+        _bound("breaker_after", self.breaker_after, ", which never opens it,")
         _one_of("when_store_down", self.when_store_down, ("wait", "share", "fail"))
         _one_of("on_disconnect", self.on_disconnect, ("continues", "stops"))
         if self.heartbeat_s * _BEATS > self.lease_s + _LEAST_S:
@@ -125,7 +123,7 @@ def _steps(value: object) -> tuple[float, ...]:
         value = (value,)
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes)) or not (steps := tuple(value)):
         raise BadInput(f"cooldown_s is {shown(value)}.", remedy="Give seconds for each step: (2, 4, 8, 16, 30).")
-    return tuple(_seconds("cooldown_s", step, least=_LEAST_S) for step in steps)
+    return tuple(check_seconds("cooldown_s", step, least=_LEAST_S) for step in steps)
 
 
 def _one_of(what: str, value: object, known: tuple[str, ...]) -> None:
@@ -145,5 +143,5 @@ def check_units(given: object) -> dict[str, int]:
     units: dict[str, Any] = {CALLS: 1, **given}
     for unit, count in units.items():
         check_name("unit", unit)
-        _bound(f"units[{unit!r}]", count)
+        _bound(f"units[{unit!r}]", count, "")
     return units

@@ -83,6 +83,10 @@ def test_one_who_counts_too_much_is_not_believed() -> None:
     assert record["offset"] == 0
 
 
+def test_a_clock_may_be_off_by_two_seconds() -> None:
+    assert (JUMP, POLL) == (2000, 5000)
+
+
 def test_an_instant_of_nought_is_one_too() -> None:
     record = clock(last=0)
     assert admission.logical(record, 9000, seen=0, elapsed=5) == 5
@@ -191,6 +195,12 @@ def test_a_request_that_was_overtaken_is_told_so_and_nothing_else_is_done() -> N
     answer = said(record, n=4, now=NOW + 9, runs=[wish(count=3)], done=[done(1)], tv=0)
     assert (answer["status"], answer["grants"], answer["terms"], answer["waits"]) == ("late", [], [], [])
     assert record == before | {"v": 2, "last": NOW + 9}
+
+
+def test_a_request_that_is_sent_again_is_not_late() -> None:
+    record = record_of()
+    first = said(record, n=5, runs=[wish()])
+    assert said(record, n=5, runs=[wish()]) == first | {"v": 2, "lost": 0}
 
 
 def test_a_session_goes_on_from_what_it_has_said_and_heard() -> None:
