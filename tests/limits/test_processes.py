@@ -97,3 +97,22 @@ def test_a_program_that_ends_gives_its_slots_back(tmp_path: Path) -> None:
         print(Limiter(sys.argv[1]).usage("one").in_flight)
     """
     assert run(last, address) == "0"
+
+
+def test_a_process_of_multiprocessing_gives_its_last_slot_back(tmp_path: Path) -> None:
+    script = """
+        import multiprocessing, sys
+        from forebay.limits import Limit, Limiter
+        limiter = Limiter(sys.argv[1])
+        def work():
+            with limiter.slot("one"):
+                pass
+        if __name__ == "__main__":
+            limiter.define(Limit("one", in_flight=1))
+            for _ in range(3):
+                child = multiprocessing.get_context("fork").Process(target=work)
+                child.start()
+                child.join()
+                print(child.exitcode, limiter.usage("one").in_flight)
+    """
+    assert run(script, f"sqlite:////{tmp_path}/limits.db").split() == ["0"] * 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 import threading
 import time
@@ -12,7 +13,7 @@ from functools import partial
 import pytest
 
 from forebay.errors import BadInput, Busy, Conflict, NeverFits, NotFound, StoreClosed
-from forebay.limits import Limit, Limiter, Window
+from forebay.limits import Limit, Limiter, Slot, Window
 from tests.limits.ground import Switchable, until
 
 
@@ -332,3 +333,32 @@ def test_a_bad_time_for_a_change_is_refused(limiter: Limiter, bad: object) -> No
 def test_nothing_cannot_be_settled(limiter: Limiter) -> None:
     with limiter.slot("two") as slot, pytest.raises(BadInput):
         slot.settle({})
+
+
+def test_a_slot_that_nobody_has_any_more_comes_back(limiter: Limiter) -> None:
+    slot: Slot | None = limiter.slot("two").__enter__()
+    assert limiter.usage("two").in_flight == 1
+    assert slot is not None
+    del slot
+    gc.collect()
+    until(lambda: limiter.usage("two").in_flight == 0)
+
+
+def test_a_limiter_that_nobody_has_any_more_ends_its_threads() -> None:
+    def threads() -> int:
+        return sum(thread.name.startswith("forebay-limits") for thread in threading.enumerate())
+
+    before = threads()
+    limiter: Limiter | None = Limiter("memory://")
+    assert limiter is not None
+    limiter.define(Limit("one", in_flight=1))
+    with limiter.slot("one"):
+        assert threads() == before + 2
+    slot = limiter.slot("one")
+    del limiter
+    gc.collect()
+    with slot:
+        assert threads() == before + 2
+    del slot
+    gc.collect()
+    until(lambda: threads() == before)

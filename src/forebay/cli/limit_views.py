@@ -44,7 +44,9 @@ def state(usage: Usage) -> str:
     if usage.cooldown:
         return f"{_REASONS.get(usage.cooldown, usage.cooldown)} for another {span(usage.cooldown_for_s)}"
     if usage.blocked_by:
-        known = [text for reason, text in _BARS.items() if reason in usage.blocked_by]
+        # Those who wait would fill it, but what holds them up now may be something else.
+        now = [reason for reason in usage.blocked_by if reason != "in_flight" or not usage.free]
+        known = [text for reason, text in _BARS.items() if reason in now]
         return known[0] if known else "full: waits for a window"
     return "ramps up after a cool-down" if usage.ramping else "open"
 

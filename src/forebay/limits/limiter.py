@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import socket
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -61,11 +62,15 @@ class Limiter:
         """A session of its own for this process."""
         self._sid = ids.random_id()
         self._label = f"{socket.gethostname()}:{os.getpid()}"
-        self._pump = Pump(self._redefine)
+        self._pump = Pump(weakref.WeakMethod(self._redefine))
+        # Threads know the pump, not us: they end when nobody has us any more.
+        self._end = weakref.finalize(self, _abandon, self._pump, self._store)
+        self._end.atexit = False
         self._desks: dict[str, Desk] = {}
         self._stop_listening: Callable[[], None] | None = None
 
     def after_fork(self) -> None:
+        self._end.detach()
         self._lock = threading.Lock()
         self._renew()
 
@@ -246,7 +251,7 @@ class Limiter:
         if label:
             check_label("label", label)
         desk = self._desk(name)
-        return Slot(desk, self._pump, units=checked, timeout_s=timeout_s, key=key, label=label)
+        return Slot(desk, self._pump, keeper=self, units=checked, timeout_s=timeout_s, key=key, label=label)
 
     def try_slot(
         self, name: str, *, units: dict[str, int] | None = None, key: str = "", label: str = ""
@@ -273,6 +278,7 @@ class Limiter:
                 if desk is None:
                     if self._stop_listening is None:
                         self._stop_listening = self._store.listen(self._sid, self._pump.heard)
+                    _flush_in_children(self)
                     desk = self._desks[name] = Desk(name, self._store, self._sid, self._label)
                     self._pump.add(desk)
         return desk
@@ -280,6 +286,7 @@ class Limiter:
     def close(self) -> None:
         """Tell the store what was given back, and end the threads."""
         self._closed = True
+        self._end.detach()
         self._pump.close()
         if self._stop_listening is not None:
             self._stop_listening()
@@ -290,6 +297,24 @@ class Limiter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _abandon(pump: Pump, store: LimitStore) -> None:
+    pump.stop()
+    store.close()
+
+
+def _flush_in_children(limiter: Limiter) -> None:
+    """Processes of multiprocessing end without the functions of atexit."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        here = weakref.ref(limiter)
+        util.Finalize(None, lambda: _close(here()), exitpriority=10)
+
+
+def _close(limiter: Limiter | None) -> None:
+    if limiter is not None:
+        limiter.close()
 
 
 def _tags(environment: str) -> dict[str, str]:

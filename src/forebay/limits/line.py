@@ -57,6 +57,8 @@ class Line:
         self._parties: dict[int, Party] = {}
         self._numbers = 0
         self._open: set[int] = set()
+        # Of slots that nobody has any more; filled without the lock, which whoever collects them may hold.
+        self.dropped: deque[int] = deque()
         self._restarts: dict[int, Waiter] = {}
         self._done: list[Done] = []
         self._hints: list[Hint] = []
@@ -154,6 +156,8 @@ class Line:
 
     def due_at(self, now: float) -> float | None:
         """When the store has to be asked next; None when there is nothing to ask for."""
+        while self.dropped:
+            self.finish(self.dropped.popleft(), "")
         due: list[float] = []
         if self._changed:
             due.append(now)

@@ -24,7 +24,7 @@ _BEAT_S = 4.0
 class Pump:
     """A caller that may wait asks itself, for everybody; the rest is done by a thread, and timers by it alone."""
 
-    def __init__(self, define: Callable[[Desk], bool]) -> None:
+    def __init__(self, define: Callable[[], Callable[[Desk], bool] | None]) -> None:
         self._define = define
         self._desks: dict[str, Desk] = {}
         self._lock = threading.Lock()
@@ -106,7 +106,8 @@ class Pump:
 
     def _unknown(self, desk: Desk, line: Line) -> None:
         """The store has no such limit, or not any more."""
-        if not self._define(desk):
+        define = self._define()
+        if define is None or not define(desk):
             error = NotFound(
                 f"There is no limit {line.limit!r}.",
                 remedy=f"Define it: limiter.define(Limit({line.limit!r}, in_flight=…)), or `forebay limits set`.",
@@ -174,11 +175,15 @@ class Pump:
             self._beats.wait(pause_s)
             self._beats.clear()
 
-    def close(self) -> None:
-        """Nobody is let in any more, and the store is told what was given back; what is held counts to its end."""
+    def stop(self) -> None:
+        """Have the threads end, soon."""
         self._closed = True
         self.poke()
         self._beats.set()
+
+    def close(self) -> None:
+        """Nobody is let in any more, and the store is told what was given back; what is held counts to its end."""
+        self.stop()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(1.0)

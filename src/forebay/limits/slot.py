@@ -46,23 +46,25 @@ class Slot:
         desk: Desk,
         pump: Pump,
         *,
+        keeper: object = None,
         units: dict[str, int],
         timeout_s: float,
         key: str = "",
         label: str = "",
     ) -> None:
+        self._call: Call | None = None
+        self._ended = False
         self._desk = desk
         self._pump = pump
+        self._keeper = keeper  # which ends its threads when nobody has it any more
         self._units = units
         self._timeout_s = timeout_s
         self._key = key
         self._label = label
-        self._call: Call | None = None
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outcome: str | None = None
         self._settled: dict[str, int] | None = None
-        self._ended = False
         self.waited_s = 0.0
 
     @property
@@ -289,6 +291,12 @@ class Slot:
             outcome = "ok" if error is None else "failed" if isinstance(error, _FAILED) else ""
         self._give_back(self._call, outcome)
         telling.released(self._desk)
+
+    def __del__(self) -> None:
+        """One that is held and that nobody has any more would be held for ever."""
+        if self._call is not None and not self._ended and self._pid == os.getpid():
+            self._call.line.dropped.append(self._call.id)
+            self._pump.poke()
 
     def _give_back(self, call: Call, outcome: str) -> None:
         line = call.line

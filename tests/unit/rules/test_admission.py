@@ -194,6 +194,7 @@ def test_a_request_that_was_overtaken_is_told_so_and_nothing_else_is_done() -> N
     before = copy.deepcopy(record)
     answer = said(record, n=4, now=NOW + 9, runs=[wish(count=3)], done=[done(1)], tv=0)
     assert (answer["status"], answer["grants"], answer["terms"], answer["waits"]) == ("late", [], [], [])
+    assert (answer["starts"], answer["wakes"], answer["others"], answer["lost"]) == ([], [], 0, 0)
     assert record == before | {"v": 2, "last": NOW + 9}
 
 

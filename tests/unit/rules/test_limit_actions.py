@@ -29,7 +29,7 @@ def used(record: Record, name: str) -> int:
 
 
 def test_a_definition_is_kept_by_what_differs_from_the_defaults() -> None:
-    limit = Limit("api", in_flight=5, windows=[Window(9, 60), Window(7, 1, "pages")], cooldown_s=(1, 2))  # type: ignore[arg-type]
+    limit = Limit("api", in_flight=5, windows=[Window(9, 60), Window(7, 1, "pages")], cooldown_s=(1, 2))
     assert limit_actions.values_of(limit) == {
         "in_flight": 5,
         "windows": [[9, 60.0, "calls"], [7, 1.0, "pages"]],

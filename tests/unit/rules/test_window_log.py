@@ -70,6 +70,20 @@ def test_a_full_log_takes_what_comes_in_its_last_step_without_being_joined_anew(
     assert kept["items"][0] == 0
 
 
+def test_a_full_log_is_joined_only_when_a_step_is_over() -> None:
+    kept = full(every=5)
+    logs.add(kept, 5 * MAX_ENTRIES - 1, 4, WIDE)
+    assert kept["items"][:4] == [0, 1, 5, 1]
+    assert kept["items"][-2:] == [5 * MAX_ENTRIES - 1, 5]
+
+
+def test_the_units_of_a_step_are_joined_each_with_its_own() -> None:
+    kept = log(*(number for at in range(MAX_ENTRIES) for number in (at * 5, at + 1)))
+    logs.add(kept, 5 * MAX_ENTRIES, 9, WIDE)
+    assert kept["items"][:6] == [5, 1 + 2, 15, 3 + 4, 25, 5 + 6]
+    assert sum(kept["items"][1::2]) == kept["sum"]
+
+
 def test_a_full_log_that_cannot_be_joined_grows_by_less_than_it_had() -> None:
     kept = full()
     last = kept["items"][-2]

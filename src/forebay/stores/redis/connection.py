@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -22,6 +23,7 @@ from forebay.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
+from forebay.ids import shown
 
 try:
     from redis.connection import Connection, parse_url
@@ -55,6 +57,7 @@ _SAID: dict[str, tuple[type[StoreError], str]] = {
     "WRONGTYPE": (StoreCorrupt, "Another program uses this key: choose another database or environment."),
     "holds no record": (StoreCorrupt, "Another program uses this key: choose another database or environment."),
     "NOPERM": (StoreError, "Allow this user EVAL, EVALSHA, GET, SET, SCAN, PUBLISH and SUBSCRIBE on forebay's keys."),
+    "DB index is out of range": (StoreError, "Choose a database that the server has: redis://host:6379/0."),
     "MOVED": (StoreError, "It is one node of a cluster: give the address of a server that has all keys."),
 }
 
@@ -141,6 +144,8 @@ def _shown(address: str) -> str:
         raise BadInput("That address does not name a Redis server.", remedy=_REMEDY)
     if parts.scheme == "unix":
         return f"unix://{parts.path}"
+    if not re.fullmatch(r"/?\d*", parts.path):
+        raise BadInput(f"{shown(parts.path)} is no database of a Redis server.", remedy=_REMEDY)
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}{parts.path}"
 
 

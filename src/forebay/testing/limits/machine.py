@@ -176,9 +176,9 @@ class LimitMachine(RuleBasedStateMachine):
     @rule(pick=ANY)
     def a_slow_request_arrives_when_newer_ones_have(self, pick: int) -> None:
         asked = self.kept.pop(pick % len(self.kept))
-        process = next((each for each in self.alive if each.sid == asked["sid"]), None)
-        if process is not None and process.acked > asked["n"]:
-            before = stored(self.store)
+        before = stored(self.store)
+        seat = before["seats"].get(asked["sid"])
+        if seat is not None and seat["n"] > asked["n"]:
             answer = self.store.exchange(LIMIT, asked)
             self.judge.late(before, stored(self.store), answer)
 
