@@ -14,6 +14,7 @@ import pytest
 
 from forebay.errors import BadInput, Busy, Conflict, NeverFits, NotFound, StoreClosed
 from forebay.limits import Limit, Limiter, Slot, Window
+from forebay.stores.memory.limits import MemoryLimits
 from tests.limits.ground import Switchable, until
 
 
@@ -267,19 +268,20 @@ def test_functions_of_both_colours_can_be_limited(limiter: Limiter) -> None:
 def test_a_slot_that_is_used_late_is_asked_for_anew(limiter: Limiter) -> None:
     limiter.define(Limit("strict", in_flight=1, windows=[Window(5, per_s=0.5)], start_within_s=0.02, transit_s=0))
     with limiter.slot("strict") as slot:
-        first = slot._call
+        call = slot._call
+        assert call is not None
+        granted_at, call_id = call.at, call.id
         slot.start()
-        assert slot._call == first
+        assert call.at == granted_at
         time.sleep(0.05)
         slot.start()
-        assert slot._call is not None
-        assert first is not None
-        assert slot._call.at >= first.at + 30
+        assert call.at >= granted_at + 30
         assert limiter.usage("strict").in_flight == 1
         assert limiter.usage("strict").windows[0].used == 1
         time.sleep(0.6)
         slot.start()
-        assert slot._call.id != first.id
+        assert slot._call is not None
+        assert slot._call.id != call_id
         assert limiter.usage("strict").windows[0].used == 1
     until(lambda: limiter.usage("strict").in_flight == 0)
 
@@ -362,3 +364,66 @@ def test_a_limiter_that_nobody_has_any_more_ends_its_threads() -> None:
     del slot
     gc.collect()
     until(lambda: threads() == before)
+
+
+def test_a_call_that_fits_since_another_process_raised_the_limit_is_let_in() -> None:
+    store = MemoryLimits()
+    with Limiter(Switchable(store)) as one, Limiter(Switchable(store)) as other:
+        one.define(Limit("tokens", windows=[Window(5, per_s=1, unit="tokens")]))
+        with other.slot("tokens", units={"tokens": 5}):
+            pass
+        with pytest.raises(NeverFits), other.slot("tokens", units={"tokens": 50}):
+            pass
+        one.configure("tokens", windows=[Window(100, per_s=1, unit="tokens")])
+        with other.slot("tokens", units={"tokens": 50}):
+            pass
+
+
+def test_what_waits_and_never_fits_any_more_is_told_so() -> None:
+    store = MemoryLimits()
+    with Limiter(Switchable(store)) as one, Limiter(Switchable(store)) as other:
+        one.define(Limit("tokens", windows=[Window(10, per_s=60, unit="tokens")], lease_s=0.3, heartbeat_s=0.1))
+        errors: list[Exception] = []
+
+        def work() -> None:
+            try:
+                with other.slot("tokens", units={"tokens": 10}, timeout_s=10):
+                    pass
+            except NeverFits as error:
+                errors.append(error)
+
+        with one.slot("tokens", units={"tokens": 10}):
+            thread = threading.Thread(target=work)
+            thread.start()
+            until(lambda: one.usage("tokens").waiting == 1)
+            one.configure("tokens", windows=[Window(5, per_s=60, unit="tokens")])
+            thread.join(8)
+        assert errors
+
+
+def test_a_refusal_with_a_senseless_hint_cools_down_all_the_same(limiter: Limiter) -> None:
+    limiter.define(Limit("careful", in_flight=2, cooldown_s=(0.3,)))
+    with limiter.slot("careful") as slot, pytest.raises(BadInput):
+        slot.throttled(-1)
+    until(lambda: limiter.usage("careful").cooldown == "cooldown")
+
+
+def test_an_object_that_is_called_like_a_coroutine_function_is_limited() -> None:
+    inside: list[int] = []
+
+    class Caller:
+        async def __call__(self) -> int:
+            inside.append(1)
+            most = len(inside)
+            await asyncio.sleep(0.01)
+            inside.pop()
+            return most
+
+    with Limiter("memory://") as limiter:
+        limiter.define(Limit("one", in_flight=1))
+        call = limiter.limited("one")(Caller())
+
+        async def work() -> list[int]:
+            return await asyncio.gather(*(call() for _ in range(5)))
+
+        assert asyncio.run(work()) == [1] * 5

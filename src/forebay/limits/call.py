@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from forebay.limits.line import Line
 
 
-class Call(NamedTuple):
-    line: Line
-    id: int
-    at: int
+class Call:
+    """Whoever has it may make the call; once nobody has it any more, its line gives it back."""
+
+    __slots__ = ("__weakref__", "at", "id", "line")
+
+    def __init__(self, line: Line, call_id: int, at: int) -> None:
+        self.line = line
+        self.id = call_id
+        self.at = at

@@ -20,11 +20,12 @@ def decorator(slot: Callable[[], Slot]) -> Callable[[F], F]:
 
     def wrap(function: F) -> F:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            name = getattr(function, "__name__", function)
             raise BadInput(
-                f"{shown(function.__name__)} is a generator: its slot would be given back before it begins.",
+                f"{shown(name)} is a generator: its slot would be given back before it begins.",
                 remedy="Take the slot inside of it: with limiter.slot(…).",
             )
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
 
             @functools.wraps(function)
             async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's own

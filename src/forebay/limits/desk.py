@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forebay.clock import steady
-from forebay.errors import StoreClosed, StoreError
+from forebay.errors import StoreClosed, StoreError, StoreUnreachable
 from forebay.limits.line import Line
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Terms
@@ -20,9 +20,9 @@ _SPARE = "here"
 class Desk:
     """`line` is where waiters go now: at the store, or in this process alone while that is gone and `share` allows."""
 
-    def __init__(self, limit: str, store: LimitStore, sid: str, label: str) -> None:
+    def __init__(self, limit: str, store: LimitStore, sid: str, label: str, poke: Callable[[], None]) -> None:
         self.limit = limit
-        self._make: Callable[[LimitStore], Line] = lambda each: Line(limit, each, sid, label)
+        self._make: Callable[[LimitStore], Line] = lambda each: Line(limit, each, sid, label, poke)
         self.main = self._make(store)
         self._spare: Line | None = None
         self._told = False
@@ -51,12 +51,21 @@ class Desk:
                 self._told = True
                 emit("limit_degraded", limit=self.limit, policy=terms["down"], error_code=error.code)
             if terms["down"] == "fail":
-                return self.main.give_up(error)
+                if not isinstance(error, StoreUnreachable):
+                    self.main.failure = StoreUnreachable(error.what, remedy=error.remedy)
+                return self.main.give_up(self.main.failure or error)
             tried = self.main.tried()
             if terms["down"] == "share" and self._spare is None and self._silent_for(now) * 1000 > _silence(terms):
                 self._spare = self._make(_share(self.limit, terms, self._sessions()))
                 self._move(self.main, self._spare)
         return tried
+
+    def refusal(self) -> StoreError | None:
+        """What to tell newcomers while the store is gone, unless the limit waits or it is time to try."""
+        terms = self.main.terms
+        if terms is None or terms["down"] != "fail" or steady() >= self.main.retry_at:
+            return None
+        return self.main.failure
 
     def _silent_for(self, now: float) -> float:
         return now - self.main.answered_at

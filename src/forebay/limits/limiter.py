@@ -126,6 +126,8 @@ class Limiter:
         """
         if for_s is not None:
             check_seconds("for_s", for_s, least=0.001, most=_MAX_WAIT_S)
+        if note:
+            check_label("note", note)
         if not values:
             raise BadInput("Nothing was given to change.", remedy="Give in_flight=…, windows=[…] or another field.")
         chosen = _checked_layer(layer or ("operator" if for_s is None else "override"))
@@ -165,6 +167,8 @@ class Limiter:
         """Grant nothing more, for so long or until it is resumed; what runs goes on."""
         if for_s is not None:
             check_seconds("for_s", for_s, least=0.001, most=_MAX_WAIT_S)
+        if note:
+            check_label("note", note)
         for_ms = None if for_s is None else int(for_s * 1000)
         self._changed(name, lambda record, raw: actions.paused(record, raw, for_ms=for_ms, note=note))
 
@@ -279,8 +283,9 @@ class Limiter:
                     if self._stop_listening is None:
                         self._stop_listening = self._store.listen(self._sid, self._pump.heard)
                     _flush_in_children(self)
-                    desk = self._desks[name] = Desk(name, self._store, self._sid, self._label)
+                    desk = Desk(name, self._store, self._sid, self._label, self._pump.poke)
                     self._pump.add(desk)
+                    self._desks[name] = desk
         return desk
 
     def close(self) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from forebay.clock import steady
@@ -32,6 +34,8 @@ class Party:
     front: bool
     waiters: deque[Waiter] = field(default_factory=deque)
     told: bool = False
+    seen: int = -1
+    """The terms that it was found to fit under."""
 
     def alike(self, other: Party) -> bool:
         return (self.key, self.units, self.label, self.front) == (other.key, other.units, other.label, other.front)
@@ -40,13 +44,15 @@ class Party:
 class Line:
     """Not safe by itself: hold `lock` for every method. Times are local and steady; instants are the store's."""
 
-    def __init__(self, limit: str, store: LimitStore, sid: str, label: str) -> None:
+    def __init__(self, limit: str, store: LimitStore, sid: str, label: str, poke: Callable[[], None]) -> None:
+        self._poke = poke
         self.limit = limit
         self.store = store
         self.sid = sid
         self.label = label
         self.lock = threading.Lock()
-        self.busy = False
+        self.busy: object = None
+        """Whoever asks just now."""
         self.terms: Terms | None = None
         self.answer: Answer | None = None
         self.failure: StoreError | None = None
@@ -56,9 +62,9 @@ class Line:
         self.version = 0
         self._parties: dict[int, Party] = {}
         self._numbers = 0
-        self._open: set[int] = set()
-        # Of slots that nobody has any more; filled without the lock, which whoever collects them may hold.
-        self.dropped: deque[int] = deque()
+        self._open: dict[int, weakref.ref[Call]] = {}
+        # Calls that nobody has any more; filled without the lock, which whoever collects them may hold.
+        self._dropped: deque[weakref.ref[Call]] = deque()
         self._restarts: dict[int, Waiter] = {}
         self._done: list[Done] = []
         self._hints: list[Hint] = []
@@ -67,7 +73,7 @@ class Line:
         self._again_at = 0.0
         self._flush_at = 0.0
         self._confirm_at: float | None = None
-        self._retry_at = 0.0
+        self.retry_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._acked = 0
         self._heard = 0
@@ -138,10 +144,21 @@ class Line:
     def finish(self, call_id: int, outcome: str, units: dict[str, int] | None = None) -> None:
         """Give a call back; twice is harmless."""
         if call_id in self._open:
-            self._open.discard(call_id)
+            del self._open[call_id]
             self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
             if len(self._done) == 1:
                 self._flush_at = steady() + LINGER_S
+
+    def _drop(self, call: weakref.ref[Call]) -> None:
+        self._dropped.append(call)
+        self._poke()
+
+    def _collect(self) -> None:
+        """An exception that came from nowhere, a signal's say, may have lost a call between two lines of ours."""
+        while self._dropped:
+            dropped = self._dropped.popleft()
+            for call_id in [number for number, each in self._open.items() if each is dropped]:
+                self.finish(call_id, "")
 
     def refused(self, hint: Hint) -> None:
         self._hints.append(hint)
@@ -156,8 +173,8 @@ class Line:
 
     def due_at(self, now: float) -> float | None:
         """When the store has to be asked next; None when there is nothing to ask for."""
-        while self.dropped:
-            self.finish(self.dropped.popleft(), "")
+        if self._dropped:
+            self._collect()
         due: list[float] = []
         if self._changed:
             due.append(now)
@@ -168,7 +185,7 @@ class Line:
             due.append(self._again_at)
             if self._confirm_at is not None:
                 due.append(self._confirm_at)
-        return max(self._retry_at, min(due)) if due else None
+        return max(self.retry_at, min(due)) if due else None
 
     def ask(self, now: float) -> Ask:
         ask = self._said(now, self._acked + 1)
@@ -229,17 +246,15 @@ class Line:
             return []
         self._note(answer, asked_at)
         if ask["n"] == 0:
-            return self.granted(answer["grants"], now)
+            return self._misfits(answer["tv"]) + self.granted(answer["grants"], now)
         self.answer = answer
         self._acked = ask["n"]
         done, hints = self._sent
         del self._done[:done]
         del self._hints[:hints]
-        woken = self.granted(answer["grants"], now)
+        woken = self._misfits(answer["tv"]) + self.granted(answer["grants"], now)
         self._confirm_at = None if not answer["grants"] else now + _CONFIRM_S
         woken += self._restarted(ask, answer)
-        if answer["terms"]:
-            woken += self._misfits(answer["terms"][0])
         woken += self.tried()
         wait = self.wait
         self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
@@ -247,11 +262,14 @@ class Line:
             self._changed = True  # they came while we asked
         return woken
 
-    def _misfits(self, terms: Terms) -> list[Waiter]:
-        """Those who would wait for ever under these terms."""
+    def _misfits(self, tv: int) -> list[Waiter]:
+        """Those who would wait for ever under these terms; looked for once under each."""
         woken: list[Waiter] = []
         for party in [*self._parties.values()]:
-            error = misfit(self.limit, terms, party.units)
+            if party.seen == tv or self.terms is None or not party.told:
+                continue
+            party.seen = tv
+            error = misfit(self.limit, self.terms, party.units)
             if error is not None:
                 del self._parties[party.id]
                 self._changed = True
@@ -281,21 +299,28 @@ class Line:
         for grant in grants:
             if grant["g"] <= self._heard:
                 continue
+            calls = [
+                self._opened(call_id, grant["at"]) for call_id in range(grant["first"], grant["first"] + grant["count"])
+            ]
             self._heard = grant["g"]
+            self._next = max(self._next, grant["first"] + grant["count"])
             self._confirm_at = now + _CONFIRM_S
             party = self._parties.get(grant["run"])
-            for call_id in range(grant["first"], grant["first"] + grant["count"]):
-                self._next = max(self._next, call_id + 1)
-                self._open.add(call_id)
+            for call in calls:
                 if party is None or not party.waiters:
-                    self.finish(call_id, "unsent")
+                    self.finish(call.id, "unsent")
                     continue
                 waiter = party.waiters.popleft()
-                waiter.settle(Call(self, call_id, grant["at"]))
+                waiter.settle(call)
                 woken.append(waiter)
             if party is not None:
                 self._drop_empty(party)
         return woken
+
+    def _opened(self, call_id: int, at: int) -> Call:
+        call = Call(self, call_id, at)
+        self._open[call_id] = weakref.ref(call, self._drop)
+        return call
 
     def _restarted(self, ask: Ask, answer: Answer) -> list[Waiter]:
         woken = []
@@ -303,7 +328,10 @@ class Line:
         for call_id in ask["starts"]:
             waiter = self._restarts.pop(call_id, None)
             if waiter is not None:
-                waiter.settle(Call(self, call_id, stamps[call_id]) if call_id in stamps else None)
+                call = self._open[call_id]() if call_id in stamps and call_id in self._open else None
+                if call is not None:
+                    call.at = stamps[call_id]
+                waiter.settle(call)
                 woken.append(waiter)
         return woken
 
@@ -312,7 +340,7 @@ class Line:
         self.failure = error
         if self.failed_at is None:
             self.failed_at = now
-        self._retry_at = now + self._pause_s
+        self.retry_at = now + self._pause_s
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
         self._changed = self._changed or bool(self._parties or self._done or self._restarts or self._hints)
 
@@ -320,7 +348,7 @@ class Line:
         self.failure = None
         self.failed_at = None
         self.answered_at = now
-        self._retry_at = 0.0
+        self.retry_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
 
     def give_up(self, error: Exception) -> list[Waiter]:

@@ -61,20 +61,23 @@ class Pump:
 
     def _exchange_if_due(self, desk: Desk, line: Line) -> bool:
         """Whether it is time for another one after this."""
+        me = object()
+        try:
+            with line.lock:
+                now = steady()
+                due_at = line.due_at(now)
+                if line.busy or due_at is None or due_at > now:
+                    return False
+                line.busy = me
+                ask = line.ask(now)
+            self._ask(desk, line, ask, line.store.exchange)
+        finally:
+            # However this ended: others must be able to go on.
+            if line.busy is me:
+                line.busy = None
         with line.lock:
             now = steady()
             due_at = line.due_at(now)
-            if line.busy or due_at is None or due_at > now:
-                return False
-            line.busy = True
-            ask = line.ask(now)
-        try:
-            self._ask(desk, line, ask, line.store.exchange)
-        finally:
-            with line.lock:
-                line.busy = False
-                now = steady()
-                due_at = line.due_at(now)
         return due_at is not None and due_at <= now
 
     def _ask(self, desk: Desk, line: Line, ask: Ask, verb: Callable[[str, Ask], Answer]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections.abc import Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -30,6 +31,8 @@ _DAY_S = 86_400.0
 _MAX_PARK_S = 400 * _DAY_S
 _ONCE_S = 5.0  # to hear one answer
 _FAILED = (ConnectionError, TimeoutError)
+
+_MAIN = threading.main_thread().ident
 
 Steps = Generator[Waiter, Result, Call]
 
@@ -102,7 +105,12 @@ class Slot:
         try:
             waiter = next(steps)
             while True:
-                self._pump.drive(self._desk)
+                if threading.get_ident() == _MAIN:
+                    # Handlers of signals run here, between any two lines, and what they raise would leave the
+                    # store's affairs half done.
+                    self._pump.poke()
+                else:
+                    self._pump.drive(self._desk)
                 waiter.wait(self._left_s())
                 waiter = steps.send(waiter.result)
         except StopIteration as stop:
@@ -157,8 +165,8 @@ class Slot:
         waiter = Waiter(self._loop, once=self._timeout_s == 0)
         line = self._desk.line
         with line.lock:
-            if line.terms is not None and (unfit := misfit(self.limit, line.terms, self._units)):
-                raise unfit
+            if (refusal := self._desk.refusal()) is not None:
+                raise refusal
             line.join(waiter, self._units, key=self._key, label=self._label, front=front)
         try:
             result = yield waiter
@@ -224,10 +232,14 @@ class Slot:
     def throttled(self, retry_after_s: float | None = None) -> None:
         """The provider refused the call with "not now" (429): a cool-down for everybody who shares the limit."""
         wait = -1.0
-        if retry_after_s is not None:
-            wait = _seconds("retry_after_s", retry_after_s, most=_DAY_S)
-        self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
-        telling.throttled(self._desk, retry_after_s)
+        try:
+            if retry_after_s is not None:
+                wait = _DAY_S  # for what is too long: the limit's own longest is less
+                wait = _seconds("retry_after_s", retry_after_s, most=_DAY_S)
+        finally:
+            # A hint that makes no sense is told to the caller; that there was a refusal holds all the same.
+            self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
+            telling.throttled(self._desk, retry_after_s)
 
     def quota_exhausted(self, retry_in_s: float) -> None:
         """A daily or monthly quota is used up: the limit is parked until then, for everybody."""
@@ -259,6 +271,9 @@ class Slot:
         if not units:
             raise BadInput("Nothing is said of what the call took.", remedy='Give its units, such as {"tokens": 812}.')
         checked = check_units(units)
+        terms = self._desk.main.terms
+        if terms is not None and (unknown := misfit(self.limit, terms, dict.fromkeys(checked, 0))) is not None:
+            raise unknown
         self._settled = {unit: count for unit, count in checked.items() if unit in units}
 
     def _checked(self) -> Call:
@@ -285,18 +300,12 @@ class Slot:
     def _end(self, error: BaseException | None) -> None:
         if self._call is None or self._ended or self._pid != os.getpid():
             return  # a forked child holds nothing of its parent's
-        self._ended = True
         outcome = self._outcome
         if outcome is None:
             outcome = "ok" if error is None else "failed" if isinstance(error, _FAILED) else ""
         self._give_back(self._call, outcome)
+        self._ended = True
         telling.released(self._desk)
-
-    def __del__(self) -> None:
-        """One that is held and that nobody has any more would be held for ever."""
-        if self._call is not None and not self._ended and self._pid == os.getpid():
-            self._call.line.dropped.append(self._call.id)
-            self._pump.poke()
 
     def _give_back(self, call: Call, outcome: str) -> None:
         line = call.line
