@@ -74,8 +74,6 @@ class Limiter:
         self._lock = threading.Lock()
         self._renew()
 
-    # Defining limits.
-
     def define(self, limit: Limit) -> None:
         """What the code says of a limit; an operator's changes stand above it and are never overwritten."""
         if not isinstance(limit, Limit):
@@ -215,8 +213,6 @@ class Limiter:
                 desk.main.again()
             self._pump.poke()
 
-    # Looking.
-
     def names(self) -> list[str]:
         return self._store.names()
 
@@ -232,8 +228,6 @@ class Limiter:
         import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
 
         return await asyncio.to_thread(self.usage, name)
-
-    # Taking slots.
 
     def slot(
         self,

@@ -81,8 +81,6 @@ class Line:
         self._seen = -1
         self._seen_at = 0.0
 
-    # Who waits, and what is held.
-
     @property
     def waiting(self) -> int:
         return sum(len(party.waiters) for party in self._parties.values())
@@ -169,8 +167,6 @@ class Line:
         self._restarts[call_id] = waiter
         self._changed = True
 
-    # What to ask, and when.
-
     def due_at(self, now: float) -> float | None:
         """When the store has to be asked next; None when there is nothing to ask for."""
         if self._dropped:
@@ -236,8 +232,6 @@ class Line:
             "starts": [],
             "runs": [],
         }
-
-    # What was answered.
 
     def take(self, ask: Ask, answer: Answer, asked_at: float, now: float) -> list[Waiter]:
         """Apply an answer, and tell whom to wake."""

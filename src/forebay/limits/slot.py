@@ -78,8 +78,6 @@ class Slot:
     def held(self) -> bool:
         return self._call is not None and not self._ended
 
-    # Taking it.
-
     def __enter__(self) -> Self:
         self._drive(self._acquire())
         return self
@@ -227,8 +225,6 @@ class Slot:
             raise Conflict("This slot is not held.", remedy="Call start() inside the block.")
         return self._too_old(self._call)
 
-    # Saying what became of the call.
-
     def throttled(self, retry_after_s: float | None = None) -> None:
         """The provider refused the call with "not now" (429): a cool-down for everybody who shares the limit."""
         wait = -1.0
@@ -280,8 +276,6 @@ class Slot:
         if self._call is None or self._ended:
             raise Conflict("This slot is not held.", remedy="Say it inside the block.")
         return self._call
-
-    # Giving it back.
 
     def release(self) -> None:
         """Twice is harmless, and nobody waits for it."""
