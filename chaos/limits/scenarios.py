@@ -387,8 +387,7 @@ def gone_wait(cast: Cast) -> Run:
 def gone_fail(cast: Cast) -> Run:
     errors = cast.folder / "errors.jsonl"
     run = _gone(cast, "fail", for_s=5.0, settings={"errors": str(errors)})
-    kinds = ("StoreUnreachable",) if cast.store == "redis" else ("StoreBusy",)
-    return replace(run, needs=(*run.needs, told(errors, *kinds)))
+    return replace(run, needs=(*run.needs, told(errors, "StoreUnreachable")))
 
 
 def _gone(cast: Cast, policy: str, *, for_s: float, settings: Settings | None = None) -> Run:
