@@ -16,11 +16,12 @@ from benchmarks.limiting.handover import handovers
 from benchmarks.limiting.loose import loose
 from benchmarks.limiting.server import ServerTime
 from benchmarks.limiting.use import use
+from tests.servers.postgres import postgres
 from tests.servers.valkey import valkey
 
 PARTS = ("one", "many", "memory", "sqlite", "handover", "use", "loose", "foresight")
 _PACKAGES = ("redis", "limits", "coredis", "pyrate-limiter", "throttled-py", "redis-rate-limiters", "aiolimiter")
-_ASKED_MS = {"Redis": 10.0, "SQLite": 50.0}
+_ASKED_MS = {"Redis": 10.0, "SQLite": 50.0, "PostgreSQL": 50.0}
 
 
 class Ground(NamedTuple):
@@ -28,6 +29,7 @@ class Ground(NamedTuple):
 
     server: ServerTime
     address: str
+    postgres: str
     folder: Path
     rounds: int
     seconds: float
@@ -45,6 +47,7 @@ def main() -> None:
     seconds = options.seconds or (0.2 if options.quick else 1.0)
     with (
         valkey(own=True) as running,
+        postgres(own=True, durable=True) as database,
         tempfile.TemporaryDirectory(prefix="forebay-bench-", ignore_cleanup_errors=True) as temporary,
     ):
         server = ServerTime(running.url)
@@ -52,13 +55,14 @@ def main() -> None:
         print(", ".join([server.version, *(f"{name} {version(name)}" for name in _PACKAGES)]))
         for part in options.only or PARTS:
             server.empty()
-            _run(part, Ground(server, running.url, Path(temporary), rounds, seconds, options.quick))
+            _run(part, Ground(server, running.url, database.url, Path(temporary), rounds, seconds, options.quick))
         server.close()
 
 
 def _run(part: str, on: Ground) -> None:
     redis, sqlite = {"Redis": on.address}, {"SQLite": f"sqlite:///{on.folder / f'{part}.db'}"}
-    some = redis if on.quick else redis | sqlite
+    all_stores = redis | sqlite | {"PostgreSQL": on.postgres}
+    some = redis if on.quick else all_stores
     match part:
         case "one":
             speed.one_caller(on.server, on.address, on.rounds, on.seconds)
@@ -69,7 +73,7 @@ def _run(part: str, on: Ground) -> None:
         case "sqlite":
             speed.sqlite(on.folder, on.rounds, on.seconds)
         case "handover":
-            handovers(redis | sqlite, 30 if on.quick else 200, _ASKED_MS, quick=on.quick)
+            handovers(all_stores, 30 if on.quick else 200, _ASKED_MS, quick=on.quick)
         case "use":
             use(some, on.folder, 5 * on.seconds, quick=on.quick)
         case "loose":

@@ -27,7 +27,11 @@ MOST_CALLERS = 512
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--scenario", help="one by name, or all: the faults that the limiter must hold under; a wrong name lists them")
-    add("--store", choices=["memory", "sqlite", "redis"], help="of the scenario; without one all that can suffer it")
+    add(
+        "--store",
+        choices=["memory", "sqlite", "redis", "postgres"],
+        help="of the scenario; without one all that can suffer it",
+    )
     add("--short", action="store_true", help="the scenario's short form")
     add("--adapter", help="module:factory, such as chaos.limits.controls:CountThenAdd; of a scenario: another limiter")
     add("--address", default="", help="what the factory gets; 'valkey' or 'coordinator' starts one for the run")

@@ -35,9 +35,12 @@ class Line:
     def tell(self, message: Message) -> None:
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
+    def hear(self) -> Message:
+        return _parsed(self._answers.readline())
+
     def ask(self, message: Message) -> Message:
         self.tell(message)
-        return _parsed(self._answers.readline())
+        return self.hear()
 
     def close(self) -> None:
         self._answers.close()
@@ -65,10 +68,13 @@ class AsyncLine:
     def tell(self, message: Message) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def ask(self, message: Message) -> Message:
-        self.tell(message)
+    async def hear(self) -> Message:
         async with asyncio.timeout(PATIENCE_S):
             return _parsed(await self._reader.readline())
+
+    async def ask(self, message: Message) -> Message:
+        self.tell(message)
+        return await self.hear()
 
     def close(self) -> None:
         self._writer.close()

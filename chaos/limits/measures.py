@@ -62,16 +62,23 @@ def peak(calls: Sequence[Call], *, weighted: bool = False) -> Worst:
     return worst
 
 
-def worst_window(calls: Sequence[Call], window_s: float) -> Worst:
-    """The most units in any [t, t + window_s): one that begins with an arrival is always among the fullest."""
-    worst, units, first = Worst(0, 0.0), 0, 0
+def windows(calls: Sequence[Call], window_s: float) -> Iterator[tuple[float, float, int]]:
+    """At every arrival: the first one less than `window_s` before it, itself, and the units from then on."""
+    units, first = 0, 0
     for call in calls:
         units += call.units
         while call.arrived_at - calls[first].arrived_at >= window_s:
             units -= calls[first].units
             first += 1
+        yield calls[first].arrived_at, call.arrived_at, units
+
+
+def worst_window(calls: Sequence[Call], window_s: float) -> Worst:
+    """The most units in any [t, t + window_s): one that begins with an arrival is always among the fullest."""
+    worst = Worst(0, 0.0)
+    for at, _, units in windows(calls, window_s):
         if units > worst.count:
-            worst = Worst(units, calls[first].arrived_at)
+            worst = Worst(units, at)
     return worst
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from forebay.model.limit_record import Answer, Ask, Record
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits, monotonic_ms
+from forebay.stores.postgres.limits import PostgresLimits
 from forebay.stores.redis.limits import RedisLimits
 from forebay.stores.sqlite.boot_clock import Moment, moment
 from forebay.stores.sqlite.limits import SqliteLimits
@@ -24,6 +25,8 @@ def opened(address: str, environment: str, clock: str) -> LimitStore:
             return MemoryLimits(clock=lambda: monotonic_ms() + shift())
         case "sqlite":
             return SqliteLimits(address.removeprefix("sqlite:///"), environment=environment, clock=_moment(shift))
+        case "postgresql":
+            return MovedPostgres(address, environment, shift)
         case _:
             return MovedRedis(address, environment, shift)
 
@@ -47,6 +50,24 @@ def _moment(shift: Shift) -> Callable[[], Moment]:
 
 
 class MovedRedis(RedisLimits):
+    def __init__(self, address: str, environment: str, by: Shift) -> None:
+        super().__init__(address, environment=environment)
+        self._by = by
+
+    def exchange(self, limit: str, ask: Ask) -> Answer:
+        self.shift = self._by()
+        return super().exchange(limit, ask)
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        self.shift = self._by()
+        return super().renew(limit, ask)
+
+    def read(self, limit: str) -> tuple[Record | None, int]:
+        self.shift = self._by()
+        return super().read(limit)
+
+
+class MovedPostgres(PostgresLimits):
     def __init__(self, address: str, environment: str, by: Shift) -> None:
         super().__init__(address, environment=environment)
         self._by = by

@@ -1,8 +1,8 @@
 """A provider that counts and limits nobody: it writes down when each call arrived and when it ended, by its own clock.
 
 A line of JSON in, a line of JSON out. A call is `{"limit", "work_s", "units", "who"}` and is answered with
-`{"status"}` and, for a 429, `{"retry_after_s"}`. A line with `do` is an order: `refuse` the next calls of a limit,
-`mark` an instant, `open` tells who has calls in progress. It ends with its input.
+`{"call", "status"}` and, for a 429, `{"retry_after_s"}`. A line with `do` is an order: `refuse` the next calls of a
+limit, `mark` an instant, `open` tells who has calls in progress, and of which limits. It ends with its input.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Provider:
         self.sticky = sticky
         self._journal = journal
         self._refusals: dict[str, Refusal] = {}
-        self._open: dict[int, str] = {}
+        self._open: dict[int, tuple[str, str]] = {}
         self._count = 0
         journal.note("provider", sticky=sticky)
 
@@ -57,7 +57,7 @@ class Provider:
             who=who,
             sent=call.get("sent"),
         )
-        self._open[self._count] = who
+        self._open[self._count] = (who, str(call["limit"]))
         return self._count
 
     def ended(self, number: int, status: int) -> None:
@@ -78,12 +78,12 @@ class Provider:
 
     def refused(self, number: int, limit: str, refusal: Refusal) -> Message:
         """The answer to this call."""
-        who = self._open[number]
+        who, _ = self._open[number]
         self.ended(number, refusal.status)
         if refusal.status != 429:
-            return {"status": refusal.status}
+            return {"call": number, "status": refusal.status}
         self._journal.note("cooldown", limit=limit, retry_after_s=refusal.retry_after_s, call=number, who=who)
-        return {"status": refusal.status, "retry_after_s": refusal.retry_after_s}
+        return {"call": number, "status": refusal.status, "retry_after_s": refusal.retry_after_s}
 
     def obey(self, order: Message) -> Message:
         match order["do"]:
@@ -98,7 +98,9 @@ class Provider:
             case "mark":
                 self._journal.note("mark", **{name: value for name, value in order.items() if name != "do"})
             case "open":
-                return {"open": dict(Counter(self._open.values()))}
+                callers = Counter(who for who, _ in self._open.values())
+                limits = Counter(limit for _, limit in self._open.values())
+                return {"open": dict(callers), "limits": dict(limits)}
             case unknown:
                 return {"error": f"no order {unknown!r}: refuse, mark or open"}
         return {}
@@ -151,7 +153,7 @@ class Connection(asyncio.Protocol):
             self._answer(self._provider.refused(number, limit, refusal))
             return
         self._provider.ended(number, 200)
-        self._answer({"status": 200})
+        self._answer({"call": number, "status": 200})
 
     def _answer(self, answer: Message) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -32,6 +32,7 @@ class CoolDown:
     who: str
     began_at: float
     ends_at: float
+    call: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ def parse(records: Iterable[Record]) -> Records:
                 book[record["call"]] = record
             case "cooldown":
                 until = record["m"] + record["retry_after_s"]
-                cooldowns.append(CoolDown(record["limit"], record.get("who", ""), record["m"], until))
+                call = record.get("call", 0)
+                cooldowns.append(CoolDown(record["limit"], record.get("who", ""), record["m"], until, call))
             case "mark":
                 marks.append(Mark(record["name"], record["m"], record.get("who", ""), record.get("code")))
             case _:

@@ -29,7 +29,7 @@ from chaos.limits.judge import judge
 from chaos.limits.load import Act, Load, Plan, Refusal, Strike
 from chaos.limits.records import Records
 from chaos.limits.rules import Rules, Window
-from chaos.limits.stage import RedisStage, Stage, staged
+from chaos.limits.stage import PostgresStage, RedisStage, ServerStage, Stage, staged
 
 OURS = "chaos.limits.ours:Ours"
 START_S, TRANSIT_S = 0.25, 0.05
@@ -42,7 +42,7 @@ SLACK_S = 0.3
 """For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
 STALLED_S = 0.2
 """Four times the transit that callers promise: nobody but a machine that stands still is that slow."""
-ALL, SHARED = ("memory", "sqlite", "redis"), ("sqlite", "redis")
+ALL, SHARED, SERVED = ("memory", "sqlite", "redis", "postgres"), ("sqlite", "redis", "postgres"), ("redis", "postgres")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,16 @@ class Cast:
     folder: Path
     adapter: str = OURS
     short: bool = False
+
+    @property
+    def server(self) -> ServerStage:
+        assert isinstance(self.stage, ServerStage)
+        return self.stage
+
+    @property
+    def postgres(self) -> PostgresStage:
+        assert isinstance(self.stage, PostgresStage)
+        return self.stage
 
     @property
     def redis(self) -> RedisStage:
@@ -232,14 +242,28 @@ def restart_empty(cast: Cast) -> Run:
     )
 
 
+def crashed(cast: Cast) -> Run:
+    """A server whose last commits were not on the disk yet: it comes back as it was a while ago."""
+    # Just when a window has been filled once more: who does not remember fills it twice.
+    at_s = cast.length(2 * W_EFF_S, W_EFF_S) + 0.3
+    return cast_run(
+        cast,
+        seconds=at_s + HOLD_S + 2.0 + cast.length(4.0, 1.0),
+        window=Window(30, W_S),
+        acts=(Act(at_s=at_s, name="crashes", do=cast.postgres.crash),),
+        checks=(resumed(When("crashes, done", HOLD_S), W_EFF_S + 2.0),),
+        needs=(marked("crashes, done"),),
+    )
+
+
 def rolled_back(cast: Cast) -> Run:
     return cast_run(
         cast,
         seconds=12.0,
         window=Window(30, W_S),
         acts=(
-            Act(at_s=1.0, name="is kept", do=cast.redis.keep),
-            Act(at_s=3.4, name="rolls back", do=cast.redis.roll_back),
+            Act(at_s=1.0, name="is kept", do=cast.server.keep),
+            Act(at_s=3.4, name="rolls back", do=cast.server.roll_back),
         ),
         checks=(resumed(When("rolls back, done", HOLD_S), W_EFF_S),),
         needs=(marked("rolls back, done"),),
@@ -249,8 +273,8 @@ def rolled_back(cast: Cast) -> Run:
 def rolled_back_a_little(cast: Cast) -> Run:
     """By a step or two, again and again: what was granted in them is known to nobody but those who have it."""
     instants = [1.0 + 2.2 * turn for turn in range(5)]
-    acts = [Act(at_s=at_s, name="is kept", do=cast.redis.keep) for at_s in instants]
-    acts += [Act(at_s=at_s, name="rolls back", do=cast.redis.roll_back) for at_s in instants]
+    acts = [Act(at_s=at_s, name="is kept", do=cast.server.keep) for at_s in instants]
+    acts += [Act(at_s=at_s, name="rolls back", do=cast.server.roll_back) for at_s in instants]
     return cast_run(
         cast,
         seconds=instants[-1] + CALL_S + TRAIL_S + 2.0,
@@ -268,8 +292,8 @@ def hung(cast: Cast) -> Run:
         seconds=2.0 + for_s + 6.0,
         window=Window(30, W_S),
         acts=(
-            Act(at_s=2.0, name="hangs", do=cast.redis.hang),
-            Act(at_s=2.0 + for_s, name="goes on", do=cast.redis.go_on),
+            Act(at_s=2.0, name="hangs", do=cast.server.hang),
+            Act(at_s=2.0 + for_s, name="goes on", do=cast.server.go_on),
         ),
         checks=(resumed(When("goes on, done"), 5.0),),
         needs=(marked("goes on, done"),),
@@ -413,7 +437,7 @@ def gone_share(cast: Cast) -> Run:
     """All processes are cut off: each goes on with its part, and the limit is at most doubled when they meet again."""
     in_flight, window, processes = 7, Window(31, W_S), 3
     # SQLite says that it is busy after two seconds only.
-    for_s = 6.0 if cast.store == "redis" else 10.0
+    for_s = 10.0 if cast.store == "sqlite" else 6.0
     away, back = When("goes away, done", 0.1 + TRAIL_S), When("comes back")
     healed_s = 3.0
     return cast_run(
@@ -497,9 +521,10 @@ SCENARIOS = {
     "kill-sticky": Scenario(build=_with(kill, sticky=True)),
     "freeze": Scenario(build=freeze),
     "restart-empty": Scenario(build=restart_empty),
-    "rolled-back": Scenario(build=rolled_back, stores=("redis",)),
-    "rolled-back-a-little": Scenario(build=rolled_back_a_little, stores=("redis",)),
-    "hung": Scenario(build=hung, stores=("redis",)),
+    "rolled-back": Scenario(build=rolled_back, stores=SERVED),
+    "rolled-back-a-little": Scenario(build=rolled_back_a_little, stores=SERVED),
+    "hung": Scenario(build=hung, stores=SERVED),
+    "crashed": Scenario(build=crashed, stores=("postgres",)),
     "flushed": Scenario(build=flushed, stores=("redis",)),
     "clock-forward": Scenario(build=_with(clock, by_s=3600.0), stores=ALL),
     "clock-back": Scenario(build=_with(clock, by_s=-3600.0), stores=ALL),

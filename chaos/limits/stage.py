@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any, LiteralString
 
 import apsw
+import psycopg
 
 from tests.servers.clients import redis_client
+from tests.servers.postgres import postgres
 from tests.servers.server import Server
 from tests.servers.valkey import valkey
 
-STORES = ("memory", "sqlite", "redis")
+STORES = ("memory", "sqlite", "redis", "postgres")
 _KEY = "{forebay:chaos:chaos}:limit"
 
 
@@ -90,12 +93,11 @@ class SqliteStage(Stage):
             self._blocker = None
 
 
-class RedisStage(Stage):
+class ServerStage(Stage):
     def __init__(self, folder: Path, server: Server) -> None:
         super().__init__(folder)
         self._server = server
         self.address = server.url
-        self._kept: bytes | None = None
 
     def go_away(self) -> None:
         self._server.kill()
@@ -103,15 +105,33 @@ class RedisStage(Stage):
     def come_back(self) -> None:
         self._server.start()
 
+    def hang(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, what: signal.Signals) -> None:
+        os.kill(self._server.pid, what)
+
+    def keep(self) -> None:
+        raise NotImplementedError
+
+    def roll_back(self) -> None:
+        """As soon as there is anything to take back."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        if self._server.is_running:
+            self.go_on()
+
+
+class RedisStage(ServerStage):
+    _kept: bytes
+
     def forget(self) -> None:
         self._server.kill()
         self._server.start()
-
-    def hang(self) -> None:
-        os.kill(self._server.pid, signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        os.kill(self._server.pid, signal.SIGCONT)
 
     def keep(self) -> None:
         with redis_client(self.address) as client:
@@ -120,8 +140,6 @@ class RedisStage(Stage):
         self._kept = kept
 
     def roll_back(self) -> None:
-        """As soon as there is anything to take back."""
-        assert self._kept is not None
         with redis_client(self.address) as client:
             while client.get(_KEY) == self._kept:
                 pass
@@ -131,24 +149,62 @@ class RedisStage(Stage):
         with redis_client(self.address) as client:
             client.script_flush()
 
-    def close(self) -> None:
-        if self._server.is_running:
-            self.go_on()
+
+class PostgresStage(ServerStage):
+    """Its commits are asynchronous: what a kill leaves of the last moments is up to the WAL writer, which is slow here.
+
+    All that is asked of the server is one statement each, as it answers many others meanwhile.
+    """
+
+    _kept: tuple[str]
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        super().__init__(folder, server)
+        self._run("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        self._run("SELECT pg_reload_conf()")
+
+    def _run(self, statement: LiteralString, *arguments: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.address, autocommit=True, connect_timeout=5) as admin:
+            done = admin.execute(statement, arguments)
+            return done.fetchall() if done.description else []
+
+    def forget(self) -> None:
+        self._run("DROP TABLE forebay_limits")
+
+    def crash(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+    def keep(self) -> None:
+        [self._kept] = self._run("SELECT record FROM forebay_limits")
+
+    def roll_back(self) -> None:
+        change = "UPDATE forebay_limits SET record = %s WHERE record <> %s RETURNING 1"
+        while not self._run(change, *self._kept, *self._kept):
+            pass
+
+    def _signal(self, what: signal.Signals) -> None:
+        """Each of its connections is a process."""
+        super()._signal(what)
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                if int(stat.read_text(errors="replace").rpartition(")")[2].split()[1]) == self._server.pid:
+                    os.kill(int(stat.parent.name), what)
 
 
 @contextmanager
 def staged(store: str, folder: Path, *, durable: bool = False) -> Iterator[Stage]:
     folder.mkdir(parents=True, exist_ok=True)
-    if store != "redis":
-        stage: Stage = MemoryStage(folder) if store == "memory" else SqliteStage(folder)
-        try:
-            yield stage
-        finally:
-            stage.close()
-        return
-    with valkey(own=True, durable=durable) as server:
-        stage = RedisStage(folder, server)
-        try:
-            yield stage
-        finally:
-            stage.close()
+    with ExitStack() as opened:
+        stage: Stage
+        match store:
+            case "memory":
+                stage = MemoryStage(folder)
+            case "sqlite":
+                stage = SqliteStage(folder)
+            case "redis":
+                stage = RedisStage(folder, opened.enter_context(valkey(own=True, durable=durable)))
+            case _:
+                stage = PostgresStage(folder, opened.enter_context(postgres(own=True)))
+        opened.callback(stage.close)
+        yield stage

@@ -49,7 +49,7 @@ def figures(found: Records, rules: Rules) -> dict[str, int]:
 
 def missing(found: Records, rules: Rules) -> Iterator[str]:
     """What a run must have seen to prove anything: a limit that nobody reached was not tested."""
-    yield from _unreached(found, rules)
+    yield from unreached(found, rules)
     counts = {
         "kills": (len(found.marked("kill")), rules.least_kills),
         "freezes": (len(found.marked("stop")), rules.least_stops),
@@ -63,7 +63,7 @@ def missing(found: Records, rules: Rules) -> Iterator[str]:
         yield from _untested_kills(found, rules, rules.back_within_s)
 
 
-def _unreached(found: Records, rules: Rules) -> Iterator[str]:
+def unreached(found: Records, rules: Rules) -> Iterator[str]:
     for bound, weighted, noun in ((rules.in_flight, False, "calls"), (rules.in_flight_units, True, "units")):
         count = measures.peak(found.calls, weighted=weighted).count
         if bound is not None and count < bound:

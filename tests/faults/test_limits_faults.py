@@ -37,6 +37,10 @@ def sound(name: str, store: str, folder: Path) -> None:
         ("kill-sticky", "sqlite"),
         ("freeze", "sqlite"),
         ("lowered", "sqlite"),
+        ("clean", "postgres"),
+        ("kill", "postgres"),
+        ("freeze", "postgres"),
+        ("crashed", "postgres"),
     ],
 )
 def test_a_provider_never_sees_more_than_the_limit(name: str, store: str, tmp_path: Path) -> None:
@@ -53,6 +57,7 @@ def test_a_provider_never_sees_more_than_the_limit(name: str, store: str, tmp_pa
         ("Narrow", ("late", "memory"), "L2", 5.0),
         ("Hoarding", ("kill", "redis"), "L4", 3.5),
         ("Forgetful", ("restart-empty", "redis"), "L2", 3.0),
+        ("Forgetful", ("crashed", "postgres"), "L2", 5.0),
     ],
 )
 def test_a_limiter_that_breaks_one_promise_is_convicted(
@@ -68,8 +73,9 @@ def test_a_limiter_that_breaks_one_promise_is_convicted(
 
 
 def test_every_scenario_is_played_on_every_store_that_can_suffer_it() -> None:
-    assert {store for _, store in playing.chosen("all", None)} == {"memory", "sqlite", "redis"}
-    assert [name for name, _ in playing.chosen("all", "redis")] == [*SCENARIOS]
+    assert {store for _, store in playing.chosen("all", None)} == {"memory", "sqlite", "redis", "postgres"}
+    assert [name for name, _ in playing.chosen("all", "redis")] == [name for name in SCENARIOS if name != "crashed"]
+    assert [name for name, _ in playing.chosen("all", "postgres")] == [name for name in SCENARIOS if name != "flushed"]
     with pytest.raises(SystemExit, match="cannot befall memory"):
         playing.chosen("hung", "memory")
     with pytest.raises(SystemExit, match="no scenario 'storm': all, clean"):

@@ -379,7 +379,7 @@ def test_a_provider_writes_the_end_of_a_call_down_before_it_answers(tmp_path: Pa
     call = {"limit": "chaos", "work_s": 0.001, "who": "w0"}
     with serving("chaos.limits.provider", "--record", str(record)) as address, Line(address) as line:
         for number in range(20):
-            assert line.ask(call) == {"status": 200}
+            assert line.ask(call) == {"call": number + 1, "status": 200}
             assert [one["call"] for one in journal.read(record) if one["e"] == "ended"][-1] == number + 1
 
 
@@ -397,7 +397,8 @@ def test_a_provider_refuses_as_it_was_told_and_writes_the_cool_down_down(tmp_pat
         others = [line.ask(call | {"limit": "other"})["status"]]
         time.sleep(0.15)
         others.append(line.ask(call | {"limit": "other"})["status"])
-    assert answers == [{"status": 429, "retry_after_s": 1.5}] * 2 + [{"status": 200}]
+    refused = {"status": 429, "retry_after_s": 1.5}
+    assert answers == [{"call": 1, **refused}, {"call": 2, **refused}, {"call": 3, "status": 200}]
     assert others == [503, 200]
     found = records.read(record)
     assert [(one.limit, round(one.ends_at - one.began_at, 6)) for one in found.cooldowns] == [("chaos", 1.5)] * 2

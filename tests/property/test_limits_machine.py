@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from forebay.stores.memory.limits import MemoryLimits
+from forebay.stores.postgres.limits import PostgresLimits
 from forebay.stores.redis.limits import RedisLimits
 from forebay.stores.sqlite.boot_clock import Moment
 from forebay.stores.sqlite.limits import SqliteLimits
@@ -15,8 +16,9 @@ from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.machine import limit_machine
 from tests.property.machines import FUZZ, run
 from tests.servers.clients import redis_client
-from tests.servers.fresh import fresh_name
+from tests.servers.fresh import fresh_database, fresh_name
 from tests.servers.redis62 import HAS_WHEEL
+from tests.servers.server import Server
 
 # A failure is made small before it is told, which takes minutes; a run that passes takes seconds.
 pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
@@ -50,6 +52,16 @@ def test_the_limits_in_redis_do_what_the_judge_allows(server: str, request: pyte
     with redis_client(url) as client:
         for key in client.scan_iter(match=f"*{environment}*", count=1000):
             client.unlink(key)
+
+
+def test_the_limits_in_postgres_do_what_the_judge_allows(postgres_server: Server) -> None:
+    numbers = itertools.count()
+    with fresh_database(postgres_server) as url:
+
+        def postgres_limits(clock: HandClock) -> PostgresLimits:
+            return PostgresLimits(url, environment=f"e{next(numbers)}", clock=clock)
+
+        run(limit_machine(postgres_limits), examples=25)
 
 
 def test_the_limits_in_memory_do_what_the_judge_allows() -> None:

@@ -11,13 +11,15 @@ from forebay.stores.address import sqlite_file
 from forebay.stores.limit_base import LimitStore
 
 _LATER = {
-    "postgresql": "A limit store in PostgreSQL",
-    "postgres": "A limit store in PostgreSQL",
     "dynamodb": "A limit store in DynamoDB",
     "ssm": "Configuration from SSM",
 }
 _REDIS = {"redis", "rediss", "unix"}
-_REMEDY = "Use redis://host:6379/0, sqlite:///path/to/limits.db, or memory:// for one process."
+_POSTGRES = {"postgresql", "postgres"}
+_REMEDY = (
+    "Use redis://host:6379/0, postgresql://user@host/database, sqlite:///path/to/limits.db,"
+    " or memory:// for one process."
+)
 
 
 def open_limits(
@@ -40,6 +42,10 @@ def open_limits(
         from forebay.stores.redis.limits import RedisLimits  # noqa: PLC0415 - same
 
         return RedisLimits(address, environment=environment, tags=tags(environment))
+    if scheme in _POSTGRES:
+        from forebay.stores.postgres.limits import PostgresLimits  # noqa: PLC0415 - same
+
+        return PostgresLimits(address, environment=environment)
     if scheme in _LATER:
         raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
     # The address may carry a password: only its scheme is shown.

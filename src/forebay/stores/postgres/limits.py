@@ -1,0 +1,170 @@
+"""Limits in a PostgreSQL database: a record is locked, decided on here, and replaced, on the server's clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
+
+from psycopg.errors import UndefinedTable
+
+from forebay.errors import StoreCorrupt
+from forebay.ids import derived_id
+from forebay.model.limit_record import Answer, Ask, Record
+from forebay.model.names import check_name
+from forebay.model.task import DEFAULT_ENVIRONMENT
+from forebay.rules import admission
+from forebay.stores.limit_base import Step, Wake
+from forebay.stores.postgres import limit_rows, limit_schema
+from forebay.stores.postgres.connection import Link, Links, Server
+from forebay.stores.postgres.limit_rows import Key, Told
+from forebay.stores.postgres.listener import Listener
+
+TIMEOUT_S = 2.0
+# A process that stops between its two steps is cut off by the server before those behind it give up.
+_SETTINGS = {
+    "idle_in_transaction_session_timeout": "1000ms",
+    "lock_timeout": "1500ms",
+    "statement_timeout": "1750ms",
+    # A record that lost its last commits is found out by the rules, and then costs a pause.
+    "synchronous_commit": "off",
+}
+_MAX_PAYLOAD = 7900
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+T = TypeVar("T")
+
+
+class PostgresLimits:
+    """One row per limit. Tests give a clock of their own, or add `shift` ms to the server's."""
+
+    instant = False
+    shift = 0
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        environment: str = DEFAULT_ENVIRONMENT,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._environment = check_name("environment", environment)
+        self._clock = clock
+        self._server = Server(address, settings=_SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
+        self._open()
+        _OPEN.add(self)
+
+    def _open(self) -> None:
+        self._migrated = False
+        self._migrating = threading.Lock()
+        self._links = Links(self._server)
+        # Of its own: a heartbeat must not wait behind anything.
+        self._beats = Links(self._server, max_idle=1)
+        self._listener = Listener(self._server, name="forebay-limits-listener")
+
+    def after_fork(self) -> None:
+        """Sockets and locks are the parent's; whoever listened there does not listen here."""
+        self._open()
+
+    def exchange(self, limit: str, ask: Ask) -> Answer:
+        return self._ask(self._links, limit, ask)
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        return self._ask(self._beats, limit, ask)
+
+    def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
+        def use(link: Link) -> Answer:
+            record, raw = self._timed(limit_rows.lock(link, key))
+            if record is None:
+                return admission.unknown(raw)
+            answer = admission.decide(record, ask, raw)
+            if answer["status"] != "unknown":
+                told = [self._told(limit, record, sid, answer["now"]) for sid in answer["wakes"]]
+                limit_rows.replace(link, key, record, told)
+            return answer
+
+        key = Key(self._environment, limit)
+        return self._using(links, use)
+
+    def _told(self, limit: str, record: Record, sid: str, now: int) -> Told:
+        """What a session was given; where that is too much for a NOTIFY, only that there is something."""
+        payload = _encode({"limit": limit, "grants": record["seats"][sid]["out"], "now": now})
+        if len(payload) > _MAX_PAYLOAD:
+            payload = _encode({"limit": limit, "grants": [], "now": now})
+        return Told(self._channel(sid), payload)
+
+    def _channel(self, sid: str) -> str:
+        return f"forebay_{derived_id(self._environment, sid)}"
+
+    def read(self, limit: str) -> tuple[Record | None, int]:
+        key = Key(self._environment, limit)
+        return self._timed(self._using(self._links, lambda link: limit_rows.read(link, key)))
+
+    def change(self, limit: str, step: Step) -> Record | None:
+        def use(link: Link) -> Record | None:
+            while True:
+                record, raw = self._timed(limit_rows.lock(link, key))
+                changed = step(record, raw)
+                if changed is None:
+                    return None
+                if record is not None:
+                    limit_rows.replace(link, key, changed)
+                    return changed
+                if limit_rows.add(link, key, changed):
+                    return changed
+
+        key = Key(self._environment, limit)
+        return self._using(self._links, use)
+
+    def names(self) -> list[str]:
+        return self._using(self._links, lambda link: limit_rows.names(link, self._environment))
+
+    def _timed(self, found: tuple[Record | None, int]) -> tuple[Record | None, int]:
+        """With the time that counts."""
+        record, server = found
+        return record, (server if self._clock is None else self._clock()) + self.shift
+
+    def _using(self, links: Links, use: Callable[[Link], T]) -> T:
+        """The table is made where it is missing, also if somebody has dropped it meanwhile."""
+        if not self._migrated:
+            self._migrate(links)
+        try:
+            with links.use() as link:
+                return use(link)
+        except StoreCorrupt as error:
+            if not isinstance(error.__cause__, UndefinedTable):
+                raise
+        self._migrate(links)
+        with links.use() as link:
+            return use(link)
+
+    def _migrate(self, links: Links) -> None:
+        with self._migrating, links.use() as link:
+            limit_schema.migrate(link, self._server.place)
+            self._migrated = True
+
+    def listen(self, sid: str, wake: Wake) -> Callable[[], None]:
+        def hear(payload: str) -> None:
+            if payload:  # else the connection is new: the next heartbeat brings what was missed
+                told = json.loads(payload)
+                wake(told["limit"], told["grants"], told["now"])
+
+        return self._listener.add(self._channel(sid), hear)
+
+    def close(self) -> None:
+        self._listener.close()
+        self._links.close()
+        self._beats.close()
+
+
+_OPEN: weakref.WeakSet[PostgresLimits] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(_OPEN):
+        store.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,345 @@
+"""Limits on a PostgreSQL server that is away, killed or full of others' locks, behind a pooler, and across a fork."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreReadOnly, StoreUnreachable
+from forebay.model.limit_record import Ask, Grant
+from forebay.stores.limit_address import open_limits
+from forebay.stores.postgres.limits import PostgresLimits
+from forebay.testing.limits.case import define, known, stored
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.process import LIMIT, Process
+from tests.servers.pooler import pooler
+from tests.servers.postgres import postgres
+from tests.servers.server import Server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgres(own=True) as server:
+        yield server
+
+
+@contextmanager
+def opened(url: str) -> Iterator[PostgresLimits]:
+    store = PostgresLimits(url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def store(server: Server) -> Iterator[PostgresLimits]:
+    with opened(server.url) as store:
+        yield store
+    with psycopg.connect(server.url) as admin:
+        admin.execute("DROP TABLE IF EXISTS forebay_limits")
+
+
+def process(store: PostgresLimits, sid: str) -> Process:
+    return Process(store, HandClock(store.read(LIMIT)[1]), sid)
+
+
+class Heard:
+    """What a session was woken with, and when."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.grants: list[Grant] = []
+        self.event = threading.Event()
+
+    def __call__(self, limit: str, grants: list[Grant], now: int) -> None:
+        self.at = time.perf_counter()
+        self.grants = grants
+        self.event.set()
+
+
+def hand_over(store: PostgresLimits, heard: Heard, sid: str = "waiter") -> float:
+    """One session gives back what another waits for; how long that takes to hear of it."""
+    holder, waiter = process(store, f"holder of {sid}"), process(store, sid)
+    held = holder.wants()
+    assert held
+    waiter.wants()
+    heard.event.clear()
+    begun = time.perf_counter()
+    holder.gives_back(held)
+    assert heard.event.wait(5)
+    waiter.asks()
+    waiter.gives_back([*waiter.calls])
+    return heard.at - begun
+
+
+def test_the_address_names_it(server: Server, store: PostgresLimits) -> None:
+    for scheme in ("postgresql", "postgres"):
+        found = open_limits(server.url.replace("postgresql", scheme), "default")
+        assert isinstance(found, PostgresLimits)
+        assert found.read(LIMIT)[0] is None
+        found.close()
+
+
+def test_a_wake_comes_at_once_and_brings_the_grants(store: PostgresLimits) -> None:
+    define(store, 1)
+    took = []
+    for number in range(5):
+        heard = Heard()
+        store.listen(f"s{number}", heard)
+        took.append(hand_over(store, heard, f"s{number}"))
+        assert heard.grants[0]["count"] == 1
+    assert sorted(took)[2] < 0.05  # typically a millisecond
+
+
+def test_heartbeats_and_wakes_have_connections_of_their_own(server: Server, store: PostgresLimits) -> None:
+    define(store, 1)
+    a = process(store, "a")
+    store.listen("a", Heard())
+    for _ in range(3):
+        a.exchanges()
+        a.beats()
+    with psycopg.connect(server.url) as admin:
+        count = admin.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'forebay'").fetchone()
+    assert count == (3,)
+
+
+def test_a_server_that_is_away_is_told_and_used_again_when_it_is_back(server: Server, store: PostgresLimits) -> None:
+    heard = Heard()
+    store.listen("waiter", heard)
+    define(store, 1)
+    server.stop()
+    with pytest.raises((StoreUnreachable, MaybeApplied)):
+        store.read(LIMIT)
+    with pytest.raises(StoreUnreachable):
+        store.read(LIMIT)
+    server.start()
+    assert stored(store)
+    deadline = time.monotonic() + 10
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        query = "SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%%' AND application_name = 'forebay'"
+        while not admin.execute(query).fetchall() and time.monotonic() < deadline:
+            time.sleep(0.02)
+    hand_over(store, heard)
+    assert heard.grants
+
+
+def test_grants_that_a_crash_took_back_are_found_out(server: Server, store: PostgresLimits) -> None:
+    """Commits are asynchronous: those of the last moments are gone when the server is killed."""
+    define(store, None, [(3, 600.0)])
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        admin.execute("SELECT pg_reload_conf()")
+    time.sleep(0.5)  # longer than the writer was slow before
+    a = process(store, "a")
+    a.wants()
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        admin.execute("CHECKPOINT")
+    kept = stored(store)
+    assert len(a.wants(2)) == 2
+    full = stored(store)
+    server.kill()
+    server.start()
+    assert stored(store) == kept != full
+    newcomer = process(store, "b")
+    a.beats()
+    assert newcomer.wants() == []
+    assert newcomer.waits[0]["by"][0] == "relearning"
+    assert stored(store)["gen"] == full["gen"] + 1
+
+
+def test_a_process_that_is_killed_in_a_step_holds_up_nobody(server: Server, store: PostgresLimits) -> None:
+    define(store, 1)
+    with _stuck(server.url) as child:
+        child.kill()
+        begun = time.monotonic()
+        assert len(process(store, "a").wants()) == 1
+        assert time.monotonic() - begun < 1
+
+
+def test_a_process_that_is_frozen_in_a_step_is_cut_off(server: Server, store: PostgresLimits) -> None:
+    define(store, 2)
+    with _stuck(server.url) as child:
+        os.kill(child.pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        assert len(process(store, "a").wants()) == 1
+        assert time.monotonic() - begun < 2
+        os.kill(child.pid, signal.SIGCONT)
+        said, _ = child.communicate("\n", timeout=10)
+    assert said.strip() in {"StoreBusy", "MaybeApplied"}
+    assert list(stored(store)["seats"]) == ["a"]
+
+
+STUCK = """
+import sys
+from forebay.errors import StoreError
+from forebay.stores.postgres.limits import PostgresLimits
+store = PostgresLimits(sys.argv[1])
+def step(record, now):
+    print("in", flush=True)
+    sys.stdin.readline()
+    return record | {"note": "late", "seats": {}}
+try:
+    store.change("api", step)
+except StoreError as error:
+    print(type(error).__name__, flush=True)
+"""
+
+
+@contextmanager
+def _stuck(url: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has the record locked and does not go on."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", STUCK, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "in\n"
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_a_lock_that_somebody_keeps_is_told_in_time(server: Server, store: PostgresLimits) -> None:
+    define(store, 1)
+    with psycopg.connect(server.url) as holder:
+        holder.execute("SELECT FROM forebay_limits FOR UPDATE")
+        begun = time.monotonic()
+        with pytest.raises(StoreBusy):
+            process(store, "a").wants()
+        assert time.monotonic() - begun < 2.5
+    assert len(process(store, "a").wants()) == 1
+
+
+def test_a_server_that_is_read_only_is_told(server: Server, store: PostgresLimits) -> None:
+    define(store, 1)
+    store.close()
+    with opened(f"{server.url}?options=-cdefault_transaction_read_only%3Don") as other, pytest.raises(StoreReadOnly):
+        process(other, "a").wants()
+
+
+@pytest.mark.parametrize("way", ["refuses", "drops"])
+def test_behind_a_pooler_all_of_it_works_but_the_wakes(server: Server, store: PostgresLimits, way: str) -> None:
+    define(store, 1)
+    with pooler(server.url, drops=way == "drops") as between, opened(between.url) as other:
+        heard = Heard()
+        other.listen("b", heard)
+        a, b = process(store, "a"), process(other, "b")
+        held = a.wants()
+        assert b.wants() == []
+        a.gives_back(held)
+        b.beats()
+        assert len(b.calls) == 1
+        define(other, 3, name="more")
+        assert other.names() == [LIMIT, "more"]
+        locked = next(message for message in between.seen if b"FOR NO KEY UPDATE" in message)
+        assert b"SET LOCAL synchronous_commit = 'off'" in locked
+        assert not [message for message in between.seen if b"PREPARE" in message or b"LISTEN" in message]
+        assert not heard.event.is_set()
+
+
+def test_statements_that_somebody_dropped_are_prepared_again(store: PostgresLimits) -> None:
+    define(store, 1)
+    with store._links.use() as link:
+        link.say(b"DEALLOCATE ALL")
+    a = process_without_reading(store)
+    with pytest.raises(StoreBusy):
+        store.exchange(LIMIT, a)
+    assert store.exchange(LIMIT, a)["status"] == "ok"
+
+
+def process_without_reading(store: PostgresLimits) -> Ask:
+    return Process(store, HandClock(), "a").ask()
+
+
+def test_threads_share_the_store(store: PostgresLimits) -> None:
+    define(store, 1000)
+    errors: list[BaseException] = []
+
+    def use(sid: str) -> None:
+        try:
+            process = Process(store, HandClock(), sid)
+            for _ in range(30):
+                process.wants()
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=use, args=(f"s{at}",)) for at in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sum(len(seat["calls"]) for seat in known(store.read(LIMIT)[0])["seats"].values()) == 180
+
+
+def test_close_ends_the_listener_and_frees_the_connections(server: Server) -> None:
+    before = threading.active_count()
+    with opened(server.url) as store:
+        define(store, 1)
+        stop = store.listen("waiter", Heard())
+        assert threading.active_count() == before + 1
+    stop()
+    assert threading.active_count() == before
+    query = "SELECT FROM pg_stat_activity WHERE application_name = 'forebay'"
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        deadline = time.monotonic() + 5
+        while admin.execute(query).fetchall() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not admin.execute(query).fetchall()
+        admin.execute("DROP TABLE forebay_limits")
+    with pytest.raises(StoreClosed):
+        store.read(LIMIT)
+    with pytest.raises(StoreClosed):
+        store.listen("waiter", Heard())
+
+
+FORKING = """
+import os, sys, time
+from forebay.stores.postgres.limits import PostgresLimits
+store = PostgresLimits(sys.argv[1])
+heard = []
+stop = store.listen("parent", lambda *told: heard.append(told))
+store.read("a")
+pid = os.fork()
+if pid == 0:
+    for _ in range(200):
+        assert store.read("a")[0] is None
+    store.listen("child", lambda *told: None)
+    store.close()
+    os._exit(0)
+for _ in range(200):
+    assert store.read("a")[0] is None
+assert os.waitpid(pid, 0)[1] == 0
+assert store.read("a")[0] is None
+with store._links.use() as link:
+    told = '{"limit": "a", "now": 1, "grants": []}'
+    link.execute("SELECT pg_notify(%s, %s)", (store._channel("parent"), told))
+deadline = time.monotonic() + 5
+while not heard and time.monotonic() < deadline:
+    time.sleep(0.01)
+assert heard == [("a", [], 1)], heard
+store.close()
+print("sound")
+"""
+
+
+def test_a_child_of_a_fork_has_connections_of_its_own(server: Server) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, server.url],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("sound\n", "")
