@@ -8,7 +8,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,11 @@ from forebay.model.task import NewTask, Task
 from forebay.rules import settlement
 from forebay.stores.base import Ledger
 from forebay.stores.memory.ledger import MemoryLedger
+from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sqlite.ledger import SqliteLedger
+from tests.servers.fresh import fresh_database
+from tests.servers.postgres import postgres
+from tests.servers.server import Server
 
 BATCHES = (1, 10, 50, 200)
 LEASE_S = 3600.0
@@ -73,13 +77,14 @@ def fill(ledger: Ledger, count: int, **options: float) -> float:
 
 
 @contextlib.contextmanager
-def ledgers(folder: Path) -> Iterator[dict[str, Ledger]]:
-    made: dict[str, Ledger] = {"memory": MemoryLedger(), "SQLite": SqliteLedger(folder / "bench.db")}
-    try:
-        yield made
-    finally:
-        for ledger in made.values():
-            ledger.close()
+def ledgers(folder: Path, server: Server) -> Iterator[dict[str, Ledger]]:
+    with (
+        fresh_database(server) as address,
+        MemoryLedger() as memory,
+        SqliteLedger(folder / "bench.db") as sqlite,
+        PostgresLedger(address) as postgresql,
+    ):
+        yield {"memory": memory, "SQLite": sqlite, "PostgreSQL": postgresql}
 
 
 def fsync_ms(folder: Path) -> float:
@@ -94,14 +99,14 @@ def fsync_ms(folder: Path) -> float:
     return statistics.median(times) * 1000
 
 
-def throughput(folder: Path, rounds: int) -> None:
+def throughput(folder: Path, server: Server, rounds: int) -> None:
     print("\nexchange: claim and complete, tasks a second (median of rounds)")
-    print(f"{'batch':>6} {'memory':>10} {'SQLite':>10} {'bare SQL':>10} {'SQLite/bare':>12}")
-    with ledgers(folder) as made, Floor(folder / "floor.db") as floor:
+    print(f"{'batch':>6} {'memory':>10} {'SQLite':>10} {'bare SQL':>10} {'SQLite/bare':>12} {'PostgreSQL':>12}")
+    with ledgers(folder, server) as made, Floor(folder / "floor.db") as floor:
         workers = {name: Worker(ledger) for name, ledger in made.items()}
         for batch in BATCHES:
             count = min(5000, 300 * batch)
-            rates: dict[str, list[float]] = {"memory": [], "SQLite": [], "bare": []}
+            rates: dict[str, list[float]] = {name: [] for name in (*made, "bare")}
             for _ in range(rounds):
                 for name, worker in workers.items():
                     fill(worker.ledger, count)
@@ -109,8 +114,9 @@ def throughput(folder: Path, rounds: int) -> None:
                     worker.step(0)
                 floor.fill(count)
                 rates["bare"].append(_rate(partial(floor.step, batch), count))
-            memory, sqlite, bare = (statistics.median(rates[name]) for name in ("memory", "SQLite", "bare"))
-            print(f"{batch:>6} {memory:>10,.0f} {sqlite:>10,.0f} {bare:>10,.0f} {sqlite / bare:>11.2f}x")
+            found = {name: statistics.median(each) for name, each in rates.items()}
+            ours = f"{found['memory']:>10,.0f} {found['SQLite']:>10,.0f} {found['bare']:>10,.0f}"
+            print(f"{batch:>6} {ours} {found['SQLite'] / found['bare']:>11.2f}x {found['PostgreSQL']:>12,.0f}")
 
 
 def _rate(step: Callable[[], int], count: int) -> float:
@@ -121,14 +127,23 @@ def _rate(step: Callable[[], int], count: int) -> float:
     return done / (time.perf_counter() - began)
 
 
-def bulk(folder: Path, rounds: int) -> None:
+def bulk(folder: Path, server: Server, rounds: int) -> None:
     print("\nbulk submit, batches of 1,000: tasks a second (median of rounds)")
-    with ledgers(folder) as made, Floor(folder / "floor.db") as floor:
+    with ledgers(folder, server) as made, Floor(folder / "floor.db") as floor:
         for name, ledger in made.items():
             rate = statistics.median(fill(ledger, 20_000) for _ in range(rounds))
             print(f"{name:>10} {rate:>10,.0f}")
+        whole = statistics.median(_submit_rate(made["PostgreSQL"], 50_000) for _ in range(rounds))
+        print(f"{'PostgreSQL':>10} {whole:>10,.0f}   50,000 in one call")
         rate = statistics.median(floor.fill(20_000) for _ in range(rounds))
         print(f"{'bare SQL':>10} {rate:>10,.0f}")
+
+
+def _submit_rate(ledger: Ledger, count: int) -> float:
+    batch = tasks(count)
+    began = time.perf_counter()
+    ledger.submit(batch)
+    return count / (time.perf_counter() - began)
 
 
 @dataclass
@@ -141,20 +156,14 @@ class Depth:
     times: list[float]
 
 
-def depth(folder: Path, waiting: int, exchanges: int) -> None:
+def depth(name: str, ledgers: Sequence[Ledger], waiting: int, exchanges: int) -> None:
     """The ledgers take turns, so that whatever else the machine does slows all of them alike."""
     few, many = 1000, waiting
     storm = f"{many:,} + {many // 2:,} delayed + {many // 10:,} rescheduled"
-    depths = [
-        Depth(name, ledger, Worker(ledger), [])
-        for name, ledger in (
-            (f"{few:,}", SqliteLedger(folder / "few.db")),
-            (f"{many:,}", SqliteLedger(folder / "many.db")),
-            (storm, SqliteLedger(folder / "storm.db")),
-        )
-    ]
+    names = (f"{few:,}", f"{many:,}", storm)
+    depths = [Depth(depth, ledger, Worker(ledger), []) for depth, ledger in zip(names, ledgers, strict=True)]
     print(
-        f"\nSQLite: one exchange of 10 with many tasks pending ({exchanges} each, interleaved); filling …", flush=True
+        f"\n{name}: one exchange of 10 with many tasks pending ({exchanges} each, interleaved); filling …", flush=True
     )
     for one in depths:
         fill(one.ledger, few if one.name == f"{few:,}" else many)
@@ -186,16 +195,24 @@ def main() -> None:
     parser.add_argument("--only", choices=("throughput", "bulk", "depth"))
     options = parser.parse_args()
     for name in (options.only,) if options.only else ("throughput", "bulk", "depth"):
-        with tempfile.TemporaryDirectory(prefix="forebay-bench-") as temporary:
+        with (
+            tempfile.TemporaryDirectory(prefix="forebay-bench-") as temporary,
+            postgres(own=True, durable=True) as server,
+        ):
             folder = Path(temporary)
             print(f"fdatasync of 4 KiB: {fsync_ms(folder):.2f} ms (median)")
             match name:
                 case "throughput":
-                    throughput(folder, options.rounds)
+                    throughput(folder, server, options.rounds)
                 case "bulk":
-                    bulk(folder, options.rounds)
+                    bulk(folder, server, options.rounds)
                 case _:
-                    depth(folder, options.waiting, options.exchanges)
+                    files = [SqliteLedger(folder / f"{number}.db") for number in range(3)]
+                    depth("SQLite", files, options.waiting, options.exchanges)
+                    with contextlib.ExitStack() as stack:
+                        addresses = [stack.enter_context(fresh_database(server)) for _ in range(3)]
+                        databases = [PostgresLedger(address) for address in addresses]
+                        depth("PostgreSQL", databases, options.waiting, options.exchanges)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Lets several processes work on one SQLite file, and kills and stops them at random moments."""
+"""Lets several processes work on one ledger, and kills and stops them at random moments."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class Plan:
     seed: str
     processes: int = 2
     sabotage: str = ""
+    address: str = ""
+    """A PostgreSQL database to hammer, instead of the SQLite file."""
 
     @property
     def file(self) -> Path:
@@ -91,6 +93,7 @@ class Hammer:
             heir_of=((place.name, place.life),) if place in self.places else self._lives(),
             drain=place not in self.places,
             sabotage=self.plan.sabotage,
+            address=self.plan.address,
         )
 
     def _lives(self) -> tuple[tuple[str, int], ...]:

@@ -22,8 +22,8 @@ from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Reschedu
 from forebay.model.query import Query
 from forebay.model.task import Status, Task
 from forebay.rules.settlement import decide
+from forebay.stores.address import open_ledger
 from forebay.stores.base import Ledger
-from forebay.stores.sqlite.ledger import SqliteLedger
 
 LEASE_S = 0.6
 _MOST_CLAIMS = 8
@@ -46,6 +46,7 @@ class Options:
     heir_of: tuple[tuple[str, int], ...] = ()
     drain: bool = False
     sabotage: str = ""
+    address: str = ""
 
 
 class Worker:
@@ -56,7 +57,9 @@ class Worker:
         self._name = f"{options.place}-{options.life}"
         self._journal = Journal(options.logs / f"{self._name}.jsonl")
         self._chance = random.Random(f"{options.seed}/{self._name}")
-        self._ledger: Ledger = sabotage.apply(options.sabotage, SqliteLedger(options.file))
+        self._ledger: Ledger = sabotage.apply(
+            options.sabotage, open_ledger(options.address or f"sqlite:///{options.file}")
+        )
         self._hand: dict[tuple[str, int], Task] = {}
         self._session_id = ""
         self._n = 0

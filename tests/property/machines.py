@@ -12,8 +12,10 @@ from obstore.store import MemoryStore
 from forebay.clock import Clock
 from forebay.stores.base import Ledger
 from forebay.stores.objects.ledger import ObjectsLedger
+from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sqlite.ledger import SqliteLedger
 from forebay.testing.machine import LedgerMachine, ledger_machine
+from tests.servers.fresh import empty_schema
 
 FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
 
@@ -40,6 +42,18 @@ def sqlite_machine(folder: Path) -> type[LedgerMachine]:
     def reopen(ledger: Ledger, clock: Clock) -> Ledger:
         ledger.close()
         return SqliteLedger(path, clock=clock)
+
+    return ledger_machine(make_ledger, reopen)
+
+
+def postgres_machine(address: str) -> type[LedgerMachine]:
+    def make_ledger(clock: Clock) -> Ledger:
+        empty_schema(address)
+        return PostgresLedger(address, clock=clock)
+
+    def reopen(ledger: Ledger, clock: Clock) -> Ledger:
+        ledger.close()
+        return PostgresLedger(address, clock=clock)
 
     return ledger_machine(make_ledger, reopen)
 

@@ -40,6 +40,25 @@ def _administer(server: Server, statement: LiteralString, name: str) -> None:
 
 
 @contextmanager
+def fresh_schema(server: Server) -> Iterator[str]:
+    """Give the URL of an empty schema, a tenth of the price of a database."""
+    name = fresh_name()
+    _administer(server, "CREATE SCHEMA {}", name)
+    try:
+        yield urlsplit(server.url)._replace(query=f"options=-csearch_path%3D{name}").geturl()
+    finally:
+        _administer(server, "DROP SCHEMA {} CASCADE", name)
+
+
+def empty_schema(address: str) -> None:
+    """Delete all rows of what a fresh schema has got since: cheaper than TRUNCATE, which makes new files."""
+    with psycopg.connect(address, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as admin:
+        found = admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
+        for (table,) in found:
+            admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+
+
+@contextmanager
 def fresh_prefix(server: Server) -> Iterator[str]:
     """Give the start that all keys of the test must have."""
     prefix = f"{fresh_name()}:"

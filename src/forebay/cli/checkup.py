@@ -26,9 +26,8 @@ from forebay.failpoint import VARIABLE as FAILPOINTS
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.redact import mask_address
 from forebay.settings import Settings
-from forebay.stores.address import sqlite_file
+from forebay.stores.address import newest_schema, sqlite_file
 from forebay.stores.sqlite.connection import check_version
-from forebay.stores.sqlite.schema import migrations
 
 _LEAST_FREE = 1 << 30
 _GIB = 1 << 30
@@ -111,7 +110,8 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
     except ForebayError as error:
         yield _failed("ledger", error)
         return
-    schema = f", schema {max(migrations())}" if file is not None else ""
+    newest = newest_schema(settings.ledger)
+    schema = "" if newest is None else f", schema {newest}"
     yield Finding("ok", "ledger", f"{shown}{schema}, {open_count} open tasks")
     for problem in problems:
         yield Finding("fail", "ledger", problem, "Stop the workers and restore a backup.")

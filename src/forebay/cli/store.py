@@ -134,11 +134,8 @@ def _ledger(app: Forebay) -> str:
 
 def _schema(app: Forebay) -> str:
     """Opens the ledger, which creates or migrates it."""
-    from forebay.stores.address import sqlite_file
+    from forebay.stores.address import newest_schema
 
     app.ledger.sessions()
-    if sqlite_file(app.settings.ledger) is None:
-        return "has no schema"
-    from forebay.stores.sqlite.schema import migrations
-
-    return f"schema {max(migrations())}"
+    schema = newest_schema(app.settings.ledger)
+    return "has no schema" if schema is None else f"schema {schema}"

@@ -13,14 +13,15 @@ from forebay.ids import shown
 if TYPE_CHECKING:
     from forebay.stores.base import Ledger
 
+_POSTGRES = {"postgresql", "postgres"}
 _LATER = {
-    "postgresql": "A ledger in PostgreSQL",
-    "postgres": "A ledger in PostgreSQL",
     "s3": "A ledger in object storage",
     "gs": "A ledger in object storage",
     "az": "A ledger in object storage",
 }
-_REMEDY = "Use sqlite:///path/to/forebay.db, or memory:// for a run that need not be kept."
+_REMEDY = (
+    "Use sqlite:///path/to/forebay.db, postgresql://user@host/database, or memory:// for a run that need not be kept."
+)
 
 
 def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
@@ -34,6 +35,10 @@ def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
         from forebay.stores.sqlite.ledger import SqliteLedger  # noqa: PLC0415 - same
 
         return SqliteLedger(_file(host, path, query or fragment), clock=clock)
+    if scheme in _POSTGRES:
+        from forebay.stores.postgres.ledger import PostgresLedger  # noqa: PLC0415 - same
+
+        return PostgresLedger(address, clock=clock)
     if scheme in _LATER:
         raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
     # The address may carry a password: only its scheme is shown.
@@ -44,6 +49,20 @@ def sqlite_file(address: str) -> Path | None:
     """The file that a SQLite address names, whether it is there or not."""
     scheme, host, path, query, fragment = _split(address)
     return _file(host, path, query or fragment) if scheme == "sqlite" else None
+
+
+def newest_schema(address: str) -> int | None:
+    """The schema that an opened ledger has; None for a ledger that has none."""
+    scheme = _split(address).scheme
+    if scheme == "sqlite":
+        from forebay.stores.sqlite.schema import migrations  # noqa: PLC0415 - each store is loaded when named
+
+        return max(migrations())
+    if scheme in _POSTGRES:
+        from forebay.stores.postgres import schema  # noqa: PLC0415 - same
+
+        return max(schema.migrations())
+    return None
 
 
 def _split(address: str) -> SplitResult:

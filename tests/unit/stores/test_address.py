@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from forebay.errors import BadInput
 from forebay.model.task import NewTask
 from forebay.stores.address import open_ledger
 from forebay.stores.memory.ledger import MemoryLedger
+from forebay.stores.postgres.ledger import PostgresLedger
 
 
 def test_memory_is_a_ledger_of_this_process() -> None:
@@ -36,7 +39,33 @@ def test_four_slashes_name_a_file_from_the_root(tmp_path: Path) -> None:
     assert (tmp_path / "tasks.db").exists()
 
 
-@pytest.mark.parametrize("address", ["postgresql://h/db", "postgres://h/db", "s3://b/p", "gs://b", "az://c"])
+@pytest.mark.parametrize(
+    "address", ["postgresql://user@host/db", "postgres:///db", "postgresql://h/db?sslmode=require"]
+)
+def test_a_postgres_address_is_opened_without_asking_the_server(address: str) -> None:
+    assert isinstance(open_ledger(address), PostgresLedger)
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:secret@h/db?no_such_option=1", "postgresql://u:secret@[h/db"])
+def test_a_bad_postgres_address_is_refused_without_its_password(address: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        open_ledger(address)
+    assert "secret" not in str(caught.value)
+
+
+def test_without_psycopg_the_install_line_is_told() -> None:
+    script = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from forebay.errors import MissingExtra\n"
+        "from forebay.stores.address import open_ledger\n"
+        "try:\n    open_ledger('postgresql://h/db')\n"
+        "except MissingExtra as error:\n    print(error.remedy)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "Run: pip install 'forebay[postgres]'"
+
+
+@pytest.mark.parametrize("address", ["s3://b/p", "gs://b", "az://c"])
 def test_stores_that_are_not_there_yet_are_refused_as_such(address: str) -> None:
     with pytest.raises(BadInput, match="not available in this version") as caught:
         open_ledger(address)
@@ -70,7 +99,7 @@ def test_what_names_no_ledger_is_refused_with_what_would(address: str) -> None:
     assert "sqlite:///" in caught.value.remedy
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "redis", "mysql"])
+@pytest.mark.parametrize("scheme", ["redis", "mysql"])
 def test_a_password_in_an_address_is_not_shown(scheme: str) -> None:
     with pytest.raises(BadInput) as caught:
         open_ledger(f"{scheme}://user:hunter2@host/db")

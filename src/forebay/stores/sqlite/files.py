@@ -6,14 +6,22 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
 from forebay.bridge import Call, StoreThread
 from forebay.errors import StoreClosed, StoreUnreachable
+from forebay.stores.sql.transaction import Transaction
 from forebay.stores.sqlite import schema
 from forebay.stores.sqlite.connection import BUSY_TIMEOUT_S, connect, mapped
-from forebay.stores.sqlite.transaction import Transaction
+
+
+class Writing(NamedTuple):
+    """What a step writes through: the connection, and the transaction that is open on it."""
+
+    db: apsw.Connection
+    tx: Transaction
 
 
 class Files:
@@ -26,7 +34,7 @@ class Files:
         self,
         path: Path,
         vfs: str | None,
-        run: Callable[[Files, apsw.Connection, Sequence[Call[Transaction]]], None],
+        run: Callable[[Files, apsw.Connection, Sequence[Call[Writing]]], None],
     ) -> None:
         self.forked = False
         self.replaced = False
@@ -46,7 +54,7 @@ class Files:
         self.read_lock = threading.Lock()
         self.renew_lock = threading.Lock()
         self.aside_lock = threading.Lock()
-        self.writer: StoreThread[Transaction] = StoreThread("forebay-ledger", lambda group: run(self, self._db, group))
+        self.writer: StoreThread[Writing] = StoreThread("forebay-ledger", lambda group: run(self, self._db, group))
 
     def _connect(self, vfs: str | None) -> apsw.Connection:
         db = connect(self._path, vfs=vfs)

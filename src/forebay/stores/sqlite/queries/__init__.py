@@ -1,11 +1,7 @@
-"""The SQL of the SQLite ledger: one statement a file, with its arguments and reply in the header."""
+"""The SQL of the SQLite ledger: one step a file, with its arguments and reply in the header."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import resources
+from forebay.stores.sql.statement import Queries
 
-
-@cache
-def sql(name: str) -> str:
-    return (resources.files(__package__) / f"{name}.sql").read_text("utf-8")
+QUERIES = Queries(__name__)

@@ -1,4 +1,4 @@
--- The lowest tag in each line. :lines JSON [[kind, lane, priority], …]. Reply: kind, lane, priority, tag or NULL.
+-- The lowest tag in each line. :lines rows [kind, lane, priority]. Reply: kind, lane, priority, tag or NULL.
 SELECT line.value ->> 0, line.value ->> 1, line.value ->> 2, (
     SELECT tag FROM tasks
     WHERE status = 'pending' AND tag IS NOT NULL

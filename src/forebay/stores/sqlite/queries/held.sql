@@ -1,5 +1,5 @@
 -- Running tasks that are still held under the given token.
--- :asked JSON [[task id, token], …]. Reply: rows.Held.
+-- :asked rows [task id, token]. Reply: rows.Held.
 SELECT t.seq, t.id, t.claim_count, t.attempt_count, t.retry_count, t.reschedule_count, t.lost_count,
        t.available_at, t.cancel_requested_at, t.job_id, t.role, t.chunk_index, t.generation, t.tenant,
        t.session_id

@@ -1,13 +1,17 @@
--- Lanes of a kind that have ready tasks, by one seek each. :kind, :most. Reply: lane.
-WITH RECURSIVE found (lane) AS (
-    SELECT min(lane) FROM tasks WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind
+-- Lanes of kinds that have ready tasks, by one seek each; paused ones take no room from the others.
+-- :kinds values, :most a kind, about. Reply: kind, lane.
+WITH RECURSIVE found (kind, lane) AS (
+    SELECT k.value, (
+        SELECT min(lane) FROM tasks WHERE status = 'pending' AND tag IS NOT NULL AND kind = k.value
+    )
+    FROM json_each(:kinds) AS k
     UNION ALL
-    SELECT (
+    SELECT found.kind, (
         SELECT min(lane) FROM tasks
-        WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane > found.lane
+        WHERE status = 'pending' AND tag IS NOT NULL AND kind = found.kind AND lane > found.lane
     )
     FROM found
     WHERE found.lane IS NOT NULL
-    LIMIT :most
+    LIMIT (:most + 1 + (SELECT count(*) FROM pauses)) * json_array_length(:kinds)
 )
-SELECT lane FROM found WHERE lane IS NOT NULL
+SELECT kind, lane FROM found WHERE lane IS NOT NULL

@@ -1,5 +1,5 @@
 -- Running tasks whose session has ended or is unknown, or whose attempt is overdue.
--- :now, :most. Reply: rows.Held, then whether the session is gone.
+-- :most, :now. Reply: rows.Held, then whether the session is gone.
 SELECT t.seq, t.id, t.claim_count, t.attempt_count, t.retry_count, t.reschedule_count, t.lost_count,
        t.available_at, t.cancel_requested_at, t.job_id, t.role, t.chunk_index, t.generation, t.tenant,
        t.session_id, s.id IS NULL

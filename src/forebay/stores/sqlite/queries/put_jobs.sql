@@ -1,28 +1,19 @@
--- Stores jobs, new or changed. :rows JSON [[rows.JOB_NAMES …], …].
-INSERT INTO jobs (
-    id, pipeline, tenant, status, generation, created_at, document, label, idempotency_key, payload_hash, tags,
-    allow_holes, merge_json, chunk_count, open_count, running_count, completed_count, failed_count,
-    canceled_count, event_count, started_at, finished_at, cancel_requested_at, merge_id, error_class, error_text
-)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-       value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
-       value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22,
-       value ->> 23, value ->> 24, value ->> 25
-FROM jsonb_each(:rows)
-WHERE true
-ON CONFLICT (id) DO UPDATE SET
-    status = excluded.status,
-    generation = excluded.generation,
-    chunk_count = excluded.chunk_count,
-    open_count = excluded.open_count,
-    running_count = excluded.running_count,
-    completed_count = excluded.completed_count,
-    failed_count = excluded.failed_count,
-    canceled_count = excluded.canceled_count,
-    event_count = excluded.event_count,
-    started_at = excluded.started_at,
-    finished_at = excluded.finished_at,
-    cancel_requested_at = excluded.cancel_requested_at,
-    merge_id = excluded.merge_id,
-    error_class = excluded.error_class,
-    error_text = excluded.error_text
+-- Stores what changed of jobs. :rows [rows.JOB_NAMES …]. No reply.
+UPDATE jobs
+SET status = r.value ->> 3,
+    generation = r.value ->> 4,
+    chunk_count = r.value ->> 13,
+    open_count = r.value ->> 14,
+    running_count = r.value ->> 15,
+    completed_count = r.value ->> 16,
+    failed_count = r.value ->> 17,
+    canceled_count = r.value ->> 18,
+    event_count = r.value ->> 19,
+    started_at = r.value ->> 20,
+    finished_at = r.value ->> 21,
+    cancel_requested_at = r.value ->> 22,
+    merge_id = r.value ->> 23,
+    error_class = r.value ->> 24,
+    error_text = r.value ->> 25
+FROM jsonb_each(:rows) AS r
+WHERE jobs.id = r.value ->> 0

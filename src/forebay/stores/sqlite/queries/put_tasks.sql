@@ -1,6 +1,6 @@
--- Rewrites tasks after an action of a person. :rows JSON [[id, status, generation, tag, available_at, wait_reason,
+-- Rewrites tasks after an action of a person. :rows [id, status, generation, tag, available_at, wait_reason,
 -- retry_count, reschedule_count, lost_count, finished_at, cancel_requested_at, error_class, error_text,
--- result_blob], …].
+-- result_blob]. Those that are open again have no result any more. No reply.
 UPDATE tasks
 SET status = r.value ->> 1,
     generation = r.value ->> 2,
@@ -16,4 +16,9 @@ SET status = r.value ->> 1,
     error_text = r.value ->> 12,
     result_blob = r.value ->> 13
 FROM jsonb_each(:rows) AS r
-WHERE tasks.id = r.value ->> 0
+WHERE tasks.id = r.value ->> 0;
+
+DELETE FROM results
+WHERE task_seq IN (
+    SELECT t.seq FROM jsonb_each(:rows) AS r CROSS JOIN tasks AS t ON t.id = r.value ->> 0 WHERE t.status = 'pending'
+)

@@ -1,2 +1,4 @@
--- Keeps a session alive and counts its exchange. :id, :now, :n. No reply.
-UPDATE sessions SET expires_at = :now + lease_s, exchange_n = max(exchange_n, :n) WHERE id = :id
+-- Keeps a session alive and counts its exchange. :id, :n, :now. No reply.
+UPDATE sessions
+SET expires_at = :now + lease_s, exchange_n = max(exchange_n, :n)
+WHERE id = :id AND ended_at IS NULL

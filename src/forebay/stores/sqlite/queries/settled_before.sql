@@ -1,5 +1,5 @@
 -- Settles that were written before, so that a repeat is answered alike.
--- :asked JSON [[task id, token], …]. Reply: task id, token, outcome.
+-- :asked rows [task id, token]. Reply: task id, token, outcome.
 SELECT t.id, h.token, h.outcome
 FROM jsonb_each(:asked) AS asked
 CROSS JOIN tasks AS t ON t.id = asked.value ->> 0

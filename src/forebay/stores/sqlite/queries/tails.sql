@@ -1,4 +1,4 @@
--- The highest tag of each flow in its line. :flows JSON [[kind, lane, priority, flow], …].
+-- The highest tag of each flow in its line. :flows rows [kind, lane, priority, flow].
 -- Reply: kind, lane, priority, flow, tag or NULL.
 SELECT f.value ->> 0, f.value ->> 1, f.value ->> 2, f.value ->> 3, (
     SELECT tag FROM tasks

@@ -1,0 +1,218 @@
+"""Keeps a ledger in a PostgreSQL database: a transaction for each step, on as many connections as threads call."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+
+from forebay.clock import Clock
+from forebay.errors import BadInput, StoreBusy, StoreClosed
+from forebay.stores.listeners import Listeners
+from forebay.stores.postgres import schema
+from forebay.stores.postgres.connection import Link, Links, Server
+from forebay.stores.postgres.driver import Driver
+from forebay.stores.postgres.listener import Listener
+from forebay.stores.sql.ledger import SqlLedger, whole
+from forebay.stores.sql.statement import Again, Steps
+from forebay.stores.sql.transaction import Transaction
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+G = TypeVar("G")
+_SUBMITS_AT_ONCE = 2
+TIMEOUT_S = 40.0
+_MIGRATION_TIMEOUT_S = 3600.0
+SETTINGS = {
+    "statement_timeout": "30s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "10s",
+    # Plans are made once, while the tables may still be small: they are to suit large ones, and all have an index.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_material": "off",
+    "enable_memoize": "off",
+    "jit": "off",
+}
+_TRIES = 8
+_PAUSE_S = 0.005
+# Nothing was done, and the next time it may go well.
+# A division by zero is how `turn` and `got` say that somebody was quicker.
+_REPEATED = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation, pg.DivisionByZero)
+_LONGEST_NAME = 63
+_INVALID = """
+SELECT indexrelid::regclass::text FROM pg_index
+WHERE NOT indisvalid AND indrelid IN (
+    SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname LIKE 'forebay\\_%'
+)
+"""
+
+
+class PostgresLedger(SqlLedger):
+    """Many of them, on many machines, may share a database. Nothing is opened before first use."""
+
+    group_tasks = 2000
+
+    def __init__(self, address: str, *, clock: Clock | None = None) -> None:
+        super().__init__()
+        self._server = Server(address, settings=SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
+        self._clock = clock
+        self._open()
+        _OPEN.add(self)
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        self._links = Links(self._server)
+        self._listeners = Listeners()
+        self._listener: Listener | None = None
+        self._channel = ""
+        self._closed = False
+
+    def after_fork(self) -> None:
+        """Sockets and locks are the parent's; whoever listened there does not listen here."""
+        closed = self._closed
+        self._open()
+        self._closed = closed
+        if closed:
+            self._links.close()
+
+    def _ready(self) -> str:
+        """The channel of this ledger, whose tables are there."""
+        if not self._channel:
+            with self._lock:
+                if not self._channel:
+                    with self._links.use() as link:
+                        self._channel = _prepare(link, self._server.place)
+        return self._channel
+
+    def _write(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
+        """Repeated where somebody was quicker, and where the connection was lost before anything could be done."""
+        channel = self._ready()
+        patient = False
+        for tries in range(1, _TRIES + 1):
+            with self._links.use() as link:
+                tx = Transaction(alone=False, patient=patient)
+                driver = Driver(link, tx, channel=channel, clock=self._now())
+                try:
+                    return driver.write(whole(tx, step, *arguments, **named))
+                except Again:
+                    patient = True
+                except psycopg.Error as error:
+                    if tries >= _tries(error, link, driver):
+                        raise
+                    time.sleep(_PAUSE_S * random.uniform(0, tries))  # noqa: S311 - spreads processes
+        raise StoreBusy(
+            f"In {self._server.place} others were quicker {_TRIES} times.", remedy="Nothing is lost: try again."
+        )
+
+    def _look(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
+        """What only reads, or changes nothing when it is done twice, is asked again on a new connection."""
+        channel = self._ready()
+        last = False
+        while True:
+            with self._links.use() as link:
+                tx = Transaction(alone=False)
+                try:
+                    return Driver(link, tx, channel=channel, clock=self._now()).read(read(tx, *arguments))
+                except psycopg.OperationalError:
+                    if last or not link.closed:
+                        raise
+                    last = True
+
+    def _beside(self, step: Callable[..., Steps[T]], *arguments: object) -> T:
+        # A connection of its own is what every call has.
+        return self._look(step, *arguments)
+
+    def _each(self, run: Callable[[G], T], groups: Iterator[G]) -> Iterator[T]:
+        """Two at a time, so that the next is made ready here while the server stores one; in their order by time."""
+        parts = [*groups]
+        if len(parts) <= 1 or self._clock is not None:
+            yield from map(run, parts)
+            return
+        with ThreadPoolExecutor(_SUBMITS_AT_ONCE, "forebay-submit") as pool:
+            yield from pool.map(run, parts)
+
+    def _now(self) -> float | None:
+        return None if self._clock is None else self._clock.now()
+
+    def listen(self, wake: Callable[[], None], *, loop: asyncio.AbstractEventLoop | None = None) -> Callable[[], None]:
+        channel = self._ready()
+        stop = self._listeners.add(wake, loop)
+        with self._lock:
+            if self._closed:
+                raise StoreClosed("The ledger was closed.", remedy="Open it again.")
+            if self._listener is None:
+                self._listener = Listener(self._server, name="forebay-ledger-listener")
+                self._listener.add(channel, self._hear)
+        return stop
+
+    def _hear(self, _: str) -> None:
+        self._stirred = True
+        self._listeners.tell()
+
+    def check(self) -> list[str]:
+        self._ready()
+        with self._links.use() as link:
+            return [f"index {row[0]} is not valid: REINDEX it" for row in link.execute(_INVALID)]
+
+    def backup(self, target: Path) -> None:
+        raise BadInput(
+            f"{self._server.place} is not copied to {target} by Forebay.",
+            remedy="Use pg_dump, which copies it while it is in use.",
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
+        self._links.close()
+
+
+def _prepare(link: Link, place: str) -> str:
+    usual = link.timeout_s
+    link.timeout_s = _MIGRATION_TIMEOUT_S
+    try:
+        schema.migrate(link, place)
+        ((name,),) = link.execute("SELECT current_schema()").fetchall()
+    finally:
+        link.timeout_s = usual
+    channel = f"forebay_{name}"
+    if len(channel.encode()) <= _LONGEST_NAME:
+        return channel
+    return f"forebay_{sha256(channel.encode()).hexdigest()[:32]}"
+
+
+def _tries(error: psycopg.Error, link: Link, driver: Driver) -> int:
+    """How often a step is run that ends like this."""
+    if isinstance(error, _REPEATED):
+        return _TRIES
+    lost = not driver.ended and link.closed and isinstance(error, psycopg.OperationalError)
+    # Nothing was done either, but each time takes long.
+    return 2 if lost or isinstance(error, pg.LockNotAvailable) else 1
+
+
+_OPEN: weakref.WeakSet[PostgresLedger] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for ledger in list(_OPEN):
+        ledger.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,7 @@
+"""The SQL of the PostgreSQL ledger: one statement a file, with its arguments and reply in the header."""
+
+from __future__ import annotations
+
+from forebay.stores.sql.statement import Queries
+
+QUERIES = Queries(__name__)

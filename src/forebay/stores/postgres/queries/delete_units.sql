@@ -1,0 +1,15 @@
+-- Deletes units with all that belongs to them; the last tokens of their tasks stay. :ids values, :now. No reply.
+WITH gone AS (
+    DELETE FROM forebay_tasks
+    WHERE id = ANY (:ids::text[]) OR job_id = ANY (:ids::text[])
+    RETURNING seq, id, claim_count
+), past AS (
+    DELETE FROM forebay_history WHERE task_seq IN (SELECT seq FROM gone)
+), told AS (
+    DELETE FROM forebay_events WHERE job_id = ANY (:ids::text[])
+), jobs AS (
+    DELETE FROM forebay_jobs WHERE id = ANY (:ids::text[])
+)
+INSERT INTO forebay_buried
+SELECT id, claim_count, :now FROM gone WHERE claim_count > 0
+ON CONFLICT (id) DO UPDATE SET claim_count = excluded.claim_count, at = excluded.at

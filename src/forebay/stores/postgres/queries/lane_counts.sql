@@ -1,0 +1,18 @@
+-- Open tasks by lane, with its pause, be it over or not. :now.
+-- Reply: lane, at or NULL, until or NULL, note or NULL, ready, later, running.
+WITH counted (lane, ready, later, running) AS (
+    SELECT lane, count(*), 0, 0 FROM forebay_tasks WHERE status = 'pending' AND tag IS NOT NULL GROUP BY kind, lane
+    UNION ALL
+    SELECT lane, count(*) FILTER (WHERE available_at <= :now), count(*) FILTER (WHERE available_at > :now), 0
+    FROM forebay_tasks
+    WHERE status = 'pending' AND tag IS NULL
+    GROUP BY lane
+    UNION ALL
+    SELECT lane, 0, 0, count(*) FROM forebay_tasks WHERE status = 'running' GROUP BY lane
+    UNION ALL
+    SELECT lane, 0, 0, 0 FROM forebay_pauses
+)
+SELECT c.lane, p.at, p.until, p.note, sum(c.ready)::bigint, sum(c.later)::bigint, sum(c.running)::bigint
+FROM counted AS c
+LEFT JOIN forebay_pauses AS p ON p.lane = c.lane
+GROUP BY c.lane, p.at, p.until, p.note

@@ -1,0 +1,11 @@
+-- Lone tasks by id, for this transaction alone: locked in the order of their ids. :ids values.
+-- Reply: rows.TASK.
+SELECT id, kind, lane, tenant, status, role, job_id, chunk_index, generation, priority, flow, tag, tags,
+       idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,
+       created_at, available_at, wait_reason, retry_count, reschedule_count, lost_count, claim_count,
+       attempt_count, session_id, exchange_n, claimed_at, attempt_deadline_at, finished_at,
+       cancel_requested_at, error_class, error_text, result_blob
+FROM forebay_tasks
+WHERE id = ANY (:ids::text[]) AND job_id IS NULL
+ORDER BY id
+FOR UPDATE

@@ -1,0 +1,157 @@
+"""The hot path of a ledger in SQL: settles, releases, promotes what is due and claims, in as few batches as it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from forebay.model.exchange import Release, Reply, Session, Settle, Want
+from forebay.model.job import Event
+from forebay.model.task import Role, Status, Task
+from forebay.rules import rollup
+from forebay.stores.sql import ending, lines, rows
+from forebay.stores.sql.lines import Guess, Ready, View
+from forebay.stores.sql.statement import Again, Steps, ask
+from forebay.stores.sql.transaction import Transaction
+
+
+def run(
+    tx: Transaction,
+    session_id: str,
+    n: int,
+    guess: Guess,
+    *,
+    settles: Sequence[Settle],
+    releases: Sequence[Release],
+    wants: Sequence[Want],
+) -> Steps[Reply]:
+    """A session that has ended, or is not known, may settle what it held but gets nothing."""
+    asked: list[Settle | Release] = [*settles, *releases]
+    lone = ending.lone_held(asked)
+    (found, *locked), view = yield from lines.look(tx, wants, guess, ask("session", id=session_id), *lone)
+    session = rows.session(found[0]) if found else None
+    alive = session is not None and session.ended_at is None
+    claims_anew = alive and session is not None and n > session.exchange_n
+    held = ending.held_by(row for each in locked for row in each)
+    if not tx.alone and claims_anew:
+        view = yield from _lock(tx, wants, guess, view, asked=asked, held=held)
+    elif chunks := ending.job_held(asked):
+        jobs, more = yield from tx.ask(*chunks)
+        tx.took_jobs(jobs)
+        held |= ending.held_by(more)
+    worker = session.worker if session else ""
+    settled, stirred = yield from ending.settle(tx, held, settles, worker)
+    stirred |= yield from ending.release(tx, held, releases, worker)
+    if session is None or not alive:
+        return Reply(settled=settled, alive=False, now=tx.now)
+    if wants and (stirred or view.is_due(tx.now)):
+        yield from lines.promote(tx, (yield from lines.due(tx, wants)))
+        _, view = yield from lines.look(tx, wants, guess)
+    if claims_anew:
+        claims = yield from _claim(tx, wants, view, guess, session, n=n, busy=bool(asked))
+    else:
+        tx.write("renew_exchange", id=session.id, n=n)
+        mine = yield from tx.one("mine", session_id=session.id, last=True)
+        claims = [task for row in mine if (task := rows.task(row, row[-1])).exchange_n == n]
+    return Reply(settled=settled, claims=tuple(claims), now=tx.now, **view.left(tx.now)._asdict())
+
+
+def idle(tx: Transaction, session_id: str, n: int, guess: Guess, wants: Sequence[Want]) -> Steps[Reply | None]:
+    """The answer when nothing is there to do: it costs no write, so idle workers do not wear the disk."""
+    (found,), view = yield from lines.look(tx, wants, guess, ask("session", id=session_id))
+    session = rows.session(found[0]) if found else None
+    # A session that is half through its lease is renewed by an exchange, and that is a write.
+    if session is None or session.ended_at is not None or n <= session.exchange_n or half_through(session, tx.now):
+        return None
+    left = view.left(tx.now)
+    if any(left.lanes[want.kind] for want in wants if want.count) or left.next_due_in_s == 0.0:
+        return None
+    return Reply(now=tx.now, **left._asdict())
+
+
+def half_through(session: Session, now: float) -> bool:
+    """Whether even an exchange that found nothing has to renew the lease, which is a write."""
+    return session.expires_at - now <= session.lease_s / 2
+
+
+def _lock(
+    tx: Transaction,
+    wants: Sequence[Want],
+    guess: Guess,
+    view: View,
+    *,
+    asked: Sequence[Settle | Release],
+    held: ending.HeldBy,
+) -> Steps[View]:
+    """Lock the jobs of what was held and of what may be claimed, and look again: now it stays as it is.
+
+    Those of what was held are waited for, in the order of their ids; of the others, who is busy is left out, unless
+    nothing else was there the last time.
+    """
+    found: list[Any] = []
+    if view.is_due(tx.now):
+        found = yield from lines.due(tx, wants)
+    ready = (one.job_id for want in wants for one in view.next(want)[: want.count])
+    wanted: set[str] = {job_id for job_id in (*(row[5] for row in found), *ready) if job_id is not None}
+    chunks = ending.job_held(asked)
+    if not (wanted or chunks):
+        return view
+    own = {one.job_id for one in asked if one.job_id is not None}
+    waited = sorted(own | wanted) if tx.patient else sorted(own)
+    statements = [ask("jobs", ids=waited), ask("idle_jobs", ids=sorted(wanted - {*waited})), *chunks[1:]]
+    answers, view = yield from lines.look(tx, wants, guess, *statements)
+    for jobs in answers[:2]:
+        tx.took_jobs(jobs)
+    for more in answers[2:]:
+        held |= ending.held_by(more)
+    return view
+
+
+def _claim(
+    tx: Transaction, wants: Sequence[Want], view: View, guess: Guess, session: Session, *, n: int, busy: bool
+) -> Steps[list[Task]]:
+    """`busy`: the exchange carried something, which counts it in any case."""
+    if tx.alone:
+        yield from tx.load_jobs(one.job_id for want in wants for one in view.next(want)[: want.count])
+    statements = []
+    for want in wants:
+        window = _chosen(tx, view, want, 0 if tx.alone else guess.spare(want.count))
+        if window:
+            statements.append(ask("claim", chosen=window, most=want.count, session_id=session.id, n=n))
+    if not statements:
+        if not (tx.alone or tx.patient) and any(view.next(want) for want in wants if want.count):
+            raise Again
+        if busy or half_through(session, tx.now):
+            tx.write("renew_exchange", id=session.id, n=n)
+        return []
+    sure = [] if tx.alone else sorted(one.seq for one in view.chosen if one.job_id is not None)
+    check = [ask("got", seqs=sure, session_id=session.id, n=n)] if sure else []
+    _, *claimed = yield from tx.ask(ask("turn", id=session.id, n=n), *statements, *check, last=True)
+    tasks = [(row[-1], rows.task(row, row[-2])) for found in claimed[: len(statements)] for row in found]
+    guess.claimed(all_wanted=len(tasks) >= len(view.taken))
+    return [task for _, task in sorted(tasks, key=_place)]
+
+
+def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[list[float]]:
+    """Tasks of jobs that are locked are sure to be had; of lone ones a few more are named, should some be gone."""
+    free = [one for one in view.next(want) if one.job_id is None or one.job_id in tx.jobs]
+    chosen = free[: want.count]
+    view.choose(chosen)
+    sure = [one for one in chosen if one.job_id is not None]
+    _start(tx, sure)
+    most = want.count - len(sure) + spare if chosen else 0
+    lone = [one for one in free if one.job_id is None][:most]
+    return [[one.seq, want.grace_s] for one in (*sure, *lone)]
+
+
+def _start(tx: Transaction, claimed: Iterable[Ready]) -> None:
+    for one in claimed:
+        job = tx.jobs[one.job_id or ""]
+        job = tx.count(job, Role(one.role), Status.PENDING, Status.RUNNING)
+        if job.status is Status.PENDING:
+            tx.note(rollup.started(job, tx.now), Event(name="job_running"))
+
+
+def _place(claimed: tuple[int, Task]) -> tuple[Any, ...]:
+    seq, task = claimed
+    return (-task.priority, task.tag, task.available_at, seq)

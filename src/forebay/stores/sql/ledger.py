@@ -1,0 +1,223 @@
+"""A ledger in SQL: which step each verb runs; how steps are run is up to the database."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar
+
+from forebay import ids
+from forebay.model.exchange import (
+    Acted,
+    Action,
+    Audit,
+    Hold,
+    Release,
+    Remembered,
+    Renewal,
+    Reply,
+    Session,
+    Settle,
+    Submitted,
+    Usage,
+    Want,
+)
+from forebay.model.job import Event, Job, NewJob
+from forebay.model.lane import Lane
+from forebay.model.query import Page, Query
+from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.rules import actions
+from forebay.stores.base import MAX_RESCUED
+from forebay.stores.checks import check_ages, check_batch, check_exchange, check_pause, check_targets
+from forebay.stores.sql import acting, exchange, reads, writes
+from forebay.stores.sql.lines import Guess
+from forebay.stores.sql.statement import Steps
+from forebay.stores.sql.transaction import Transaction
+
+T = TypeVar("T")
+G = TypeVar("G")
+_GROUP_SIZE = 4 * 1024 * 1024
+
+
+class SqlLedger(ABC):
+    """What both databases have in common, which is everything but the way there."""
+
+    group_tasks: ClassVar[int] = 1000
+
+    def __init__(self) -> None:
+        self._guess = Guess()
+        self._stirred = False  # work may be there: no look before the leap
+
+    @abstractmethod
+    def _write(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
+        """Run a step in a transaction of its own."""
+
+    @abstractmethod
+    def _look(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
+        """Run a step that only reads."""
+
+    @abstractmethod
+    def _beside(self, step: Callable[..., Steps[T]], *arguments: object) -> T:
+        """Run a step that waits for none of the others; each of its batches is a transaction."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+        groups = _groups(check_batch(batch), self.group_tasks)
+        return [answer for answers in self._each(self._submit, groups) for answer in answers]
+
+    def _submit(self, group: Sequence[NewTask | NewJob]) -> list[Submitted]:
+        return self._write(writes.submit, batch=group)
+
+    def _each(self, run: Callable[[G], T], groups: Iterator[G]) -> Iterator[T]:
+        return map(run, groups)
+
+    def open_session(self, session: Session) -> None:
+        self._write(writes.open_session, session=session)
+
+    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
+        return self._beside(writes.renew, session_id, holds)
+
+    def close_session(self, session_id: str) -> None:
+        self._write(writes.close_session, session_id)
+        # What an exchange that was under way has claimed meanwhile.
+        if self._look(reads.mine, session_id):
+            self._write(writes.close_session, session_id)
+
+    def sessions(self) -> list[Session]:
+        return self._look(reads.sessions)
+
+    def exchange(
+        self,
+        session_id: str,
+        n: int,
+        *,
+        settles: Sequence[Settle] = (),
+        releases: Sequence[Release] = (),
+        wants: Sequence[Want] = (),
+    ) -> Reply:
+        settles, releases, wants = check_exchange(session_id, n, settles, releases, wants)
+        stirred, self._stirred = self._stirred, False
+        if not (settles or releases or stirred):
+            idle = self._look(exchange.idle, session_id, n, self._guess, wants)
+            if idle is not None:
+                return idle
+        return self._write(exchange.run, session_id, n, self._guess, settles=settles, releases=releases, wants=wants)
+
+    def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
+        # Every worker asks every few seconds: that there is nothing to do must not cost a write.
+        if not self._look(writes.needs_rescue):
+            return []
+        self._write(writes.end_expired)
+        return self._write(writes.rescue, most)
+
+    def mine(self, session_id: str) -> list[Task]:
+        return self._look(reads.mine, session_id)
+
+    def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        return self._act("cancel", ids, action, actions.cancel)
+
+    def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]:
+        return self._act("force" if force else "retry", ids, action, partial(actions.retry, force=force))
+
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
+        step = partial(acting.lose_result, result_blob=result_blob)
+        return self._act("lose_result", [task_id], action, step)[0]
+
+    def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        return self._act("delete", ids, action, actions.delete)
+
+    def _act(self, verb: str, targets: Sequence[str], action: Action, step: acting.Step) -> list[Acted]:
+        return self._write(acting.act, verb, check_targets(targets, action), action, step)
+
+    def pause(self, lane: str, action: Action, *, until: float | None = None) -> Acted:
+        check_pause(lane, action, until)
+        step = partial(acting.paused, until=until, note=action.note)
+        return self._write(acting.act_on_lane, "pause", lane, action, step)
+
+    def resume(self, lane: str, action: Action) -> Acted:
+        check_pause(lane, action)
+        return self._write(acting.act_on_lane, "resume", lane, action, acting.resumed)
+
+    def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:
+        check_ages(older_than_s, most)
+        return self._write(acting.prune, older_than_s, action, most)
+
+    def get(self, task_id: str) -> Task | None:
+        return self._look(reads.get, ids.check_id(task_id))
+
+    def get_job(self, job_id: str) -> Job | None:
+        return self._look(reads.get_job, ids.check_id(job_id))
+
+    def find(self, prefix: str) -> list[str]:
+        return self._look(reads.find, ids.check_prefix(prefix))
+
+    def list_tasks(self, query: Query) -> Page[Task]:
+        return self._look(reads.list_tasks, query)
+
+    def list_jobs(self, query: Query) -> Page[Job]:
+        return self._look(reads.list_jobs, query)
+
+    def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
+        return self._look(reads.count, tenant)
+
+    def lanes(self) -> list[Lane]:
+        return self._look(reads.lanes)
+
+    def ahead(self, task_id: str) -> int:
+        return self._look(reads.ahead, ids.check_id(task_id))
+
+    def history(self, task_id: str) -> list[Attempt]:
+        return self._look(reads.history, ids.check_id(task_id))
+
+    def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
+        return self._look(reads.events, ids.check_id(job_id), after, most)
+
+    def audit(self, *, most: int = 100) -> list[Audit]:
+        return self._look(reads.audit, most)
+
+    def used(self, *, tenant: str | None = None) -> list[Usage]:
+        return self._look(reads.used, tenant)
+
+    def remember(self, results: Sequence[Remembered]) -> None:
+        self._write(writes.remember, results)
+
+    def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]:
+        return self._look(reads.recall, tenant, keys)
+
+    def forget(self, tenant: str, document: str, action: Action) -> int:
+        return self._write(acting.forget, tenant, document, action)
+
+    def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
+        return self._look(reads.blobs_in_use, tenant, sha256s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def whole(tx: Transaction, step: Callable[..., Steps[T]], *arguments: Any, **named: Any) -> Steps[T]:  # noqa: ANN401 - the step's own
+    """A step to its end: with what it gathered."""
+    answer = yield from step(tx, *arguments, **named)
+    yield from tx.finish()
+    return answer
+
+
+def _groups(batch: Sequence[NewTask | NewJob], most: int) -> Iterator[list[NewTask | NewJob]]:
+    """Parts of a bulk that are short enough for others to get a turn between them; a job stays whole."""
+    group: list[NewTask | NewJob] = []
+    count = size = 0
+    for new in batch:
+        tasks = new.tasks if isinstance(new, NewJob) else (new,)
+        group.append(new)
+        count += len(tasks)
+        size += sum(len(task.payload_json) for task in tasks)
+        if count >= most or size >= _GROUP_SIZE:
+            yield group
+            group, count, size = [], 0, 0
+    if group:
+        yield group

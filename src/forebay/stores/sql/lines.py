@@ -1,0 +1,261 @@
+"""The lines that tasks stand in: looks at what is ready, gives newcomers their place, and promotes what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from forebay.model.exchange import Want
+from forebay.model.task import NewTask, Task
+from forebay.rules import fairness, pausing
+from forebay.rules.fairness import Line, Place
+from forebay.rules.pausing import Left, Pauses
+from forebay.stores.base import MAX_LANES, promoted
+from forebay.stores.sql import rows
+from forebay.stores.sql.statement import Statement, Steps, ask, encode
+from forebay.stores.sql.transaction import Transaction
+
+_STATEMENT_SIZE = 64 * 1024 * 1024  # of payloads in one argument
+_LEAST_SPARE = 20
+_MOST_CROWD = 8
+_MOST_GUESSED = 16
+
+
+class Guess:
+    """What was true of late, and may be again: the lanes of each kind, and how many others claim as well."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, tuple[str, ...]] = {}
+        self._crowd = 1
+
+    def spare(self, count: int) -> int:
+        """How many candidates to read beside those that are wanted, because others may be quicker."""
+        return max(_LEAST_SPARE, self._crowd * count)
+
+    def claimed(self, *, all_wanted: bool) -> None:
+        self._crowd = max(1, self._crowd - 1) if all_wanted else min(_MOST_CROWD, 2 * self._crowd)
+
+
+class Ready(NamedTuple):
+    """A task that may be claimed."""
+
+    priority: int
+    tag: int
+    available_at: float
+    seq: int
+    job_id: str | None
+    role: str
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return (-self.priority, self.tag, self.available_at, self.seq)
+
+
+@dataclass
+class View:
+    """What stands in the lines of the wanted kinds, best first; `taken` are the numbers of what was chosen since."""
+
+    pauses: Pauses
+    due: list[float | None]
+    lanes: Mapping[str, Sequence[str]]
+    ready: dict[str, list[Ready]]
+    taken: set[int] = field(default_factory=set)
+    chosen: list[Ready] = field(default_factory=list)
+
+    def choose(self, some: Sequence[Ready]) -> None:
+        self.chosen.extend(some)
+        self.taken.update(one.seq for one in some)
+
+    def next(self, want: Want) -> list[Ready]:
+        """Candidates for a want, those that others were given left out."""
+        lanes = [want.lane] if want.lane else self.lanes[want.kind]
+        found = [
+            one
+            for lane in lanes
+            if lane not in self.pauses
+            for one in self.ready.get(lane, ())
+            if one.seq not in self.taken
+        ]
+        return sorted(found, key=lambda one: one.place) if len(lanes) > 1 else found
+
+    def left(self, now: float) -> Left:
+        """Of each line that was looked at, one more was read than could be taken."""
+        lanes = {
+            kind: [
+                lane
+                for lane in found
+                if lane not in self.ready or any(one.seq not in self.taken for one in self.ready[lane])
+            ]
+            for kind, found in self.lanes.items()
+        }
+        return pausing.left(lanes, self.due, self.pauses, now=now, most=MAX_LANES)
+
+    def is_due(self, now: float) -> bool:
+        return any(at is not None and at <= now for at in self.due)
+
+
+def look(
+    tx: Transaction, wants: Sequence[Want], guess: Guess, *first: Statement
+) -> Steps[tuple[list[list[Any]], View]]:
+    """The answers of `first`, and a view; a guess of the lanes that was right saves asking twice."""
+    kinds = list(dict.fromkeys(want.kind for want in wants))
+    if not kinds:
+        return (yield from tx.ask(*first)), View({}, [], {}, {})
+    asked = _lines(tx, wants, guess, guess.lanes)
+    answers = yield from tx.ask(
+        *first,
+        ask("pauses"),
+        ask("next_due", kinds=kinds),
+        ask("lanes", kinds=kinds, most=MAX_LANES),
+        *_ready(asked),
+    )
+    pauses, due, found, *ready = answers[len(first) :]
+    by_kind: dict[str, list[str]] = {kind: [] for kind in kinds}
+    for kind, lane in found:
+        by_kind[kind].append(lane)
+    view = View(
+        pausing.in_force(map(rows.pause, pauses), tx.now),
+        [row[0] for row in due],
+        by_kind,
+        {lane: list(map(Ready._make, each)) for (_, lane), each in zip(asked, ready, strict=True)},
+    )
+    known = {kind: tuple(lanes) for kind, lanes in by_kind.items()}
+    unseen = {line: most for line, most in _lines(tx, wants, guess, known).items() if line not in asked}
+    if unseen:
+        more = yield from tx.ask(*_ready(unseen))
+        view.ready |= {lane: list(map(Ready._make, each)) for (_, lane), each in zip(unseen, more, strict=True)}
+    guess.lanes.update({kind: lanes[:_MOST_GUESSED] for kind, lanes in known.items() if lanes})
+    return answers[: len(first)], view
+
+
+def _ready(lines: Mapping[tuple[str, str], int]) -> Iterator[Statement]:
+    return (ask("ready", kind=kind, lane=lane, most=most) for (kind, lane), most in lines.items())
+
+
+def _lines(
+    tx: Transaction, wants: Sequence[Want], guess: Guess, lanes: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str], int]:
+    """How many to read of which lines: one more than could be taken, and more where others take them as well."""
+    most: dict[tuple[str, str], int] = {}
+    for want in wants:
+        if want.count:
+            for lane in [want.lane] if want.lane else lanes.get(want.kind, ()):
+                line = (want.kind, lane)
+                most[line] = most.get(line, 1 + (0 if tx.alone else guess.spare(want.count))) + want.count
+    return most
+
+
+def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
+    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, job."""
+    counts: dict[str, int] = {}
+    for want in wants:
+        counts[want.kind] = counts.get(want.kind, 0) + want.count
+    answers = yield from tx.ask(*(ask("due", kind=kind, most=promoted(count)) for kind, count in counts.items()))
+    return [row for found in answers for row in found]
+
+
+def promote(tx: Transaction, found: Sequence[Any]) -> Steps[None]:
+    if found:
+        places = [Place(Line(*row[1:4]), row[4]) for row in found]
+        heads, tails = yield from tx.ask(*ends(places))
+        tags = fairness.tags(places, *_known_ends(heads, tails))
+        tx.write("promote", given=[[row[0], tag] for row, tag in zip(found, tags, strict=True)])
+
+
+def ends(places: Iterable[Place]) -> tuple[Statement, Statement]:
+    """Asks where the lines of these places begin, and where their flows end."""
+    distinct = set(places)
+    lines = [list(line) for line in {place.line for place in distinct}]
+    flows = [[*line, flow] for line, flow in distinct if flow is not None]
+    return ask("heads", lines=lines), ask("tails", flows=flows)
+
+
+def _known_ends(heads: Sequence[Any], tails: Sequence[Any]) -> tuple[dict[Line, int], dict[tuple[Line, str], int]]:
+    return (
+        {Line(*row[:3]): row[3] for row in heads if row[3] is not None},
+        {(Line(*row[:3]), row[3]): row[4] for row in tails if row[4] is not None},
+    )
+
+
+def place_of(new: NewTask, job_id: str | None) -> Place:
+    return Place(Line(new.kind, new.lane, new.priority), new.fairness_key or job_id)
+
+
+def places_of(tasks: Iterable[Task]) -> list[Place]:
+    """Where each stands; of a bulk most stand in the same line."""
+    known: dict[tuple[Any, ...], Place] = {}
+    places = []
+    for task in tasks:
+        key = (task.kind, task.lane, task.priority, task.flow)
+        place = known.get(key)
+        if place is None:
+            place = known[key] = Place(Line(*key[:3]), task.flow)
+        places.append(place)
+    return places
+
+
+class Newcomers:
+    """Tasks that are about to be stored: what has to be known of their places, asked with whatever else is asked."""
+
+    def __init__(self, ids: list[str], places: Iterable[Place]) -> None:
+        # Tokens go on where those of a deleted task ended: a late worker may still hold an old one.
+        self.questions = (ask("buried", ids=ids), *ends(places))
+
+    def store(self, tx: Transaction, tasks: Sequence[Task], answers: Sequence[Sequence[Any]]) -> None:
+        """Write them; those that are due get their place in line at once."""
+        if not tasks:
+            return
+        buried, heads, tails = answers
+        tokens = dict(buried)
+        due_ = [task for task in tasks if task.available_at <= tx.now]
+        places = places_of(due_)
+        tags = fairness.tags(places, *_known_ends(heads, tails))
+        tag_of = dict(zip((task.id for task in due_), tags, strict=True))
+        added: list[list[Any]] = []
+        payloads: list[list[Any]] = []
+        size = 0
+        for task in tasks:
+            added.append(_added_row(task, tag_of.get(task.id), tokens.get(task.id, 0)))
+            payloads.append([task.payload_json])
+            size += len(task.payload_json or "")
+            if size > _STATEMENT_SIZE:
+                tx.write("add_tasks", rows=added, payloads=payloads)
+                added, payloads, size = [], [], 0
+        if added:
+            tx.write("add_tasks", rows=added, payloads=payloads)
+        tx.woken = True
+
+
+def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
+    if tasks:
+        new = Newcomers([task.id for task in tasks], places_of(tasks))
+        new.store(tx, tasks, (yield from tx.ask(*new.questions)))
+
+
+def _added_row(task: Task, tag: int | None, token: int) -> list[Any]:
+    return [
+        task.id,
+        task.kind,
+        task.lane,
+        task.tenant,
+        task.role,
+        task.job_id,
+        task.chunk_index,
+        task.generation,
+        task.priority,
+        task.flow,
+        tag,
+        encode(task.tags) if task.tags else None,
+        task.idempotency_key,
+        task.payload_hash,
+        task.payload_blob,
+        task.timeout_s,
+        task.deadline_at,
+        task.max_retries,
+        task.max_reschedules,
+        task.available_at,
+        task.wait_reason,
+        task.retry_count,
+        token,
+    ]

@@ -1,0 +1,130 @@
+"""The reads of a ledger in SQL, each from one consistent snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from forebay import ids
+from forebay.errors import BadInput
+from forebay.model.exchange import Audit, Remembered, Session, Usage
+from forebay.model.job import Event, Job
+from forebay.model.lane import Lane
+from forebay.model.query import Page, Query
+from forebay.model.task import Attempt, Status, Task
+from forebay.rules import pausing
+from forebay.rules.pausing import Counts
+from forebay.stores.base import MAX_AHEAD
+from forebay.stores.sql import rows
+from forebay.stores.sql.statement import Statement, Steps
+from forebay.stores.sql.transaction import Transaction
+
+T = TypeVar("T")
+_LONGEST = 18  # digits of a row number
+
+
+def get(tx: Transaction, task_id: str) -> Steps[Task | None]:
+    found = yield from tx.one("task", id=task_id)
+    return rows.task(found[0], found[0][-2], found[0][-1]) if found else None
+
+
+def get_job(tx: Transaction, job_id: str) -> Steps[Job | None]:
+    found = yield from tx.one("job", id=job_id)
+    return rows.job(found[0]) if found else None
+
+
+def find(tx: Transaction, prefix: str) -> Steps[list[str]]:
+    # "~" sorts behind every character of an id.
+    found = yield from tx.one("find", first=prefix, last_one=prefix + "~")
+    return [row[0] for row in found]
+
+
+def list_tasks(tx: Transaction, query: Query) -> Steps[Page[Task]]:
+    filters: dict[str, object] = {
+        "status": query.status,
+        "kind": query.kind,
+        "tenant": query.tenant,
+        "job_id": query.job_id,
+        "role": query.role,
+    }
+    name = "list_tasks" if query.job_id is None else "list_tasks_of_job"
+    (found,) = yield from tx.ask(Statement(name, filters | _paging(query)))
+    return _page(found, query, rows.task)
+
+
+def list_jobs(tx: Transaction, query: Query) -> Steps[Page[Job]]:
+    filters: dict[str, object] = {"status": query.status, "kind": query.kind, "tenant": query.tenant}
+    (found,) = yield from tx.ask(Statement("list_jobs", filters | _paging(query)))
+    return _page(found, query, rows.job)
+
+
+def _paging(query: Query) -> dict[str, object]:
+    return {"tag": query.tag, "after": _cursor(query.after), "most": query.size + 1}
+
+
+def _cursor(after: str | None) -> int | None:
+    if after is not None and not (after.isascii() and after.isdecimal() and len(after) <= _LONGEST):
+        raise BadInput(f"{ids.shown(after)} is not a cursor.", remedy="Pass on the one that a page came with.")
+    return None if after is None else int(after)
+
+
+def _page(found: list[Any], query: Query, make: Callable[[rows.Row], T]) -> Page[T]:
+    shown = found[: query.size]
+    more = len(found) > query.size
+    return Page(tuple(make(row[:-1]) for row in shown), str(shown[-1][-1]) if more else None)
+
+
+def count(tx: Transaction, tenant: str | None) -> Steps[dict[tuple[str, Status], int]]:
+    counted = yield from tx.one("count", tenant=tenant)
+    return {(kind, Status(status)): n for kind, status, n in counted}
+
+
+def lanes(tx: Transaction) -> Steps[list[Lane]]:
+    found = yield from tx.one("lane_counts")
+    pauses = pausing.in_force((rows.pause(row[:4]) for row in found if row[1] is not None), tx.now)
+    return pausing.lanes({row[0]: Counts(*map(int, row[4:])) for row in found if any(row[4:])}, pauses)
+
+
+def ahead(tx: Transaction, task_id: str) -> Steps[int]:
+    names = ("kind", "lane", "priority", "tag", "available_at", "seq")
+    own = yield from tx.one("place", id=task_id)
+    if not own:
+        return 0
+    place = dict(zip(names, own[0], strict=True))
+    statement = "ready_in_lane" if place["tag"] is None else "ahead"
+    ((counted,),) = yield from tx.one(statement, **place, most=MAX_AHEAD)
+    return int(counted)
+
+
+def sessions(tx: Transaction) -> Steps[list[Session]]:
+    return [rows.session(row) for row in (yield from tx.one("sessions"))]
+
+
+def mine(tx: Transaction, session_id: str) -> Steps[list[Task]]:
+    return [rows.task(row, row[-1]) for row in (yield from tx.one("mine", session_id=session_id))]
+
+
+def history(tx: Transaction, task_id: str) -> Steps[list[Attempt]]:
+    return [rows.attempt(task_id, row) for row in (yield from tx.one("history", id=task_id))]
+
+
+def events(tx: Transaction, job_id: str, after: int, most: int) -> Steps[list[Event]]:
+    return [rows.event(row) for row in (yield from tx.one("events", job_id=job_id, after=after, most=most))]
+
+
+def audit(tx: Transaction, most: int) -> Steps[list[Audit]]:
+    return [rows.audit(row) for row in (yield from tx.one("audit", most=most))]
+
+
+def used(tx: Transaction, tenant: str | None) -> Steps[list[Usage]]:
+    return [Usage(*row) for row in (yield from tx.one("used", tenant=tenant))]
+
+
+def recall(tx: Transaction, tenant: str, keys: Sequence[str]) -> Steps[list[Remembered]]:
+    found = yield from tx.one("recall", tenant=tenant, keys=list(keys))
+    names = ("tenant", "key", "document", "result_json", "result_blob", "created_at")
+    return [Remembered(**dict(zip(names, row, strict=True))) for row in found]
+
+
+def blobs_in_use(tx: Transaction, tenant: str, sha256s: Sequence[str]) -> Steps[set[str]]:
+    return {row[0] for row in (yield from tx.one("blobs_in_use", asked=list(sha256s), tenant=tenant))}

@@ -1,0 +1,119 @@
+"""Submissions, sessions and rescues of a ledger in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from forebay.model.exchange import Hold, Release, Remembered, Renewal, Session, Submitted
+from forebay.model.job import NewJob
+from forebay.model.task import NewTask, Task
+from forebay.rules import settlement
+from forebay.rules import unit as units
+from forebay.stores.sql import ending, rows
+from forebay.stores.sql.ending import Finished
+from forebay.stores.sql.lines import Newcomers, place_of
+from forebay.stores.sql.rows import Held
+from forebay.stores.sql.statement import Steps, ask, encode
+from forebay.stores.sql.transaction import Transaction
+
+_SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in what is rescued late
+
+
+def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Submitted]]:
+    asked, places = [], set()
+    for new in batch:
+        if isinstance(new, NewTask):
+            asked.append(new.id)
+            places.add(place_of(new, None))
+        else:
+            asked += [new.id, *(task.id for task in new.tasks)]
+            places.update(place_of(task, new.id) for task in new.tasks)
+    newcomers = Newcomers(asked, places)
+    stored, *answers = yield from tx.ask(ask("known", ids=[new.id for new in batch]), *newcomers.questions)
+    known: dict[str, tuple[type, str | None]] = {row[0]: (NewJob if row[2] else NewTask, row[1]) for row in stored}
+    outcomes = []
+    added: list[Task] = []
+    for new in batch:
+        if new.id in known:
+            same = known[new.id] == (type(new), new.payload_hash)
+            outcomes.append(Submitted(new.id, "existing" if same else "conflict"))
+            continue
+        known[new.id] = (type(new), new.payload_hash)
+        unit = units.create(new, tx.now)
+        added.extend(unit.tasks.values())
+        if unit.job is not None:
+            tx.add_job(unit.job)
+            for event in unit.events:
+                tx.add_event(unit.job.id, event.number, event)
+        outcomes.append(Submitted(new.id, "created"))
+    newcomers.store(tx, added, answers)
+    return outcomes
+
+
+def open_session(tx: Transaction, session: Session) -> Steps[None]:
+    tx.write("forget_sessions", kept_s=_SESSIONS_KEPT_S)
+    tx.write("open_session", id=session.id, worker=session.worker, lease_s=session.lease_s, kinds=encode(session.kinds))
+    yield from tx.finish()
+
+
+def renew(tx: Transaction, session_id: str, holds: Sequence[Hold]) -> Steps[Renewal]:
+    """All in one batch, which waits for nobody: a task that another step has locked needs no more time."""
+    statements = [ask("renew", id=session_id)]
+    if holds:
+        asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
+        statements.append(ask("hold", holds=asked, session_id=session_id))
+    alive, *_, canceled = yield from tx.ask(*statements, ask("cancel_requested", session_id=session_id), last=True)
+    return Renewal(alive=True, cancel_requested=tuple(row[0] for row in canceled)) if alive else Renewal(alive=False)
+
+
+def close_session(tx: Transaction, session_id: str) -> Steps[None]:
+    """Release what it holds, and end it as the last step: whoever sees it ended finds nothing of it to rescue."""
+    mine, workers = yield from tx.ask(ask("mine", session_id=session_id), ask("workers", ids=[session_id]))
+    tasks = [rows.task(row) for row in mine]
+    releases = [Release(task.id, task.claim_count, task.job_id, started=True) for task in tasks]
+    held: ending.HeldBy = {}
+    for statements in (ending.lone_held(releases), ending.job_held(releases)):
+        if statements:
+            *jobs, found = yield from tx.ask(*statements)
+            tx.took_jobs(row for each in jobs for row in each)
+            held |= ending.held_by(found)
+    yield from ending.release(tx, held, releases, dict(workers).get(session_id, ""))
+    tx.write("end_session", id=session_id)
+
+
+def needs_rescue(tx: Transaction) -> Steps[bool]:
+    expired, lost = yield from tx.ask(ask("expired"), ask("losses", most=1))
+    return bool(expired or lost)
+
+
+def end_expired(tx: Transaction) -> Steps[None]:
+    yield from tx.one("end_expired", last=True)
+
+
+def rescue(tx: Transaction, most: int) -> Steps[list[str]]:
+    """Jobs first, whoever is busy with one; what was lost is looked for again when nobody else has it."""
+    losses = yield from tx.one("losses", most=most)
+    yield from tx.load_jobs(row[0] for row in losses)
+    found = yield from tx.locked_rows("lost", most=most)
+    lost = [(Held._make(row[:-1]), row[-1]) for row in found]
+    lost = [(held, gone) for held, gone in lost if held.job_id is None or held.job_id in tx.jobs]
+    if not lost:
+        return []
+    workers = dict((yield from tx.one("workers", ids=sorted({held.session_id for held, _ in lost}))))
+    finished = []
+    for held, gone in lost:
+        why = "its session ended" if gone else "its attempt was overdue"
+        ended = settlement.lost(held, tx.now, why=why)
+        finished.append(Finished(held, ended, workers.get(held.session_id, "")))
+    yield from ending.end(tx, finished)
+    tx.woken = True
+    return [one.held.id for one in finished]
+
+
+def remember(tx: Transaction, results: Sequence[Remembered]) -> Steps[None]:
+    stored: list[list[Any]] = [
+        [one.tenant, one.key, one.document, one.result_json, one.result_blob]
+        for one in sorted(results, key=lambda one: (one.tenant, one.key))
+    ]
+    yield from tx.one("remember", rows=stored, last=True)

@@ -1,0 +1,2 @@
+-- Sessions that have not ended. Reply: as `session`.
+SELECT id, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n FROM sessions WHERE ended_at IS NULL

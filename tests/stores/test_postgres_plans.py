@@ -1,0 +1,108 @@
+"""The hot statements of the PostgreSQL ledger seek, be the tables empty or full when their plans are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from forebay.model.task import NewTask
+from forebay.stores.postgres.binding import bound
+from forebay.stores.postgres.ledger import SETTINGS, PostgresLedger
+from tests.servers.fresh import fresh_schema
+from tests.servers.server import Server
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+INDEXES: dict[str, list[str]] = {
+    "session": ["sessions_pkey"],
+    "held": ["tasks_id_key"],
+    "next_due": ["tasks_later"],
+    "ready": ["tasks_ready"],
+    "lanes": ["tasks_ready"],  # the seek for the next one is not shown
+    "due": ["tasks_later"],
+    "heads": ["tasks_ready"],
+    "tails": ["tasks_flow"],
+    "claim": ["tasks_pkey"],
+    "got": ["tasks_pkey"],
+    "turn": ["sessions_pkey"],
+    "end": ["tasks_pkey"],
+    "promote": ["tasks_pkey"],
+    "renew": ["sessions_pkey"],
+    "renew_exchange": ["sessions_pkey"],
+    "hold": ["sessions_pkey", "tasks_id_key"],
+    "mine": ["tasks_running"],
+    "cancel_requested": ["tasks_running"],
+    "settled_before": ["tasks_id_key", "history_pkey"],
+    "holes": ["tasks_job"],
+    "job": ["jobs_id_key"],
+    "jobs": ["jobs_id_key"],
+    "idle_jobs": ["jobs_id_key"],
+    "put_jobs": ["jobs_id_key"],
+    "put_tasks": ["tasks_id_key"],
+    "known": ["tasks_id_key", "jobs_id_key"],
+    "task": ["tasks_id_key"],
+    "history": ["history_pkey", "tasks_id_key"],
+    "events": ["events_pkey"],
+}
+SORTED = {"ready", "due", "heads", "tails", "next_due"}  # the index has the order: nothing is read to be sorted
+
+
+@pytest.fixture(scope="module", params=["empty", "full"])
+def db(postgres_server: Server, request: pytest.FixtureRequest) -> Iterator[Connection]:
+    with fresh_schema(postgres_server) as address, PostgresLedger(address) as ledger:
+        ledger.sessions()
+        if request.param == "full":
+            ledger.submit([NewTask(kind="work", payload=n, delay_s=n % 2) for n in range(4000)])
+        with psycopg.connect(address, autocommit=True) as db:
+            db.execute("ANALYZE")
+            for name, value in SETTINGS.items():
+                db.execute(f"SET {name} = '{value}'".encode())
+            yield db
+
+
+def plan(db: Connection, name: str) -> list[str]:
+    return [row[0] for row in db.execute(b"EXPLAIN (GENERIC_PLAN) " + bound(name).text)]
+
+
+def indexes(lines: list[str]) -> list[str]:
+    found = re.findall(r"Scan(?: Backward)? (?:using|on) forebay_(\w+_\w+)", "\n".join(lines))
+    return [name for name in found if not name.startswith("pauses")]
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_a_hot_statement_seeks(db: Connection, name: str) -> None:
+    lines = plan(db, name)
+    assert indexes(lines) == INDEXES[name]
+    assert [line for line in lines if "Seq Scan" in line] == []
+    assert sum("Index Cond" in line for line in lines) == len(INDEXES[name])
+    if name in SORTED:
+        assert [line for line in lines if "Sort" in line] == []
+
+
+def test_a_statement_without_its_index_is_seen_to_scan_or_sort(db: Connection) -> None:
+    with db.transaction(force_rollback=True):
+        db.execute("DROP INDEX forebay_tasks_ready, forebay_tasks_flow")
+        lines = plan(db, "ready")
+        assert indexes(lines) != INDEXES["ready"]
+        assert any("Sort" in line for line in lines)
+
+
+def test_a_claim_reads_as_many_pages_with_many_tasks_waiting_as_with_few(postgres_server: Server) -> None:
+    """Counted, not timed: a tree of a million is one page deeper."""
+    pages = []
+    for count in (1_000, 30_000):
+        with fresh_schema(postgres_server) as address, PostgresLedger(address) as ledger:
+            ledger.submit([NewTask(kind="work") for _ in range(count)])
+            with psycopg.connect(address, autocommit=True) as db:
+                for name, value in SETTINGS.items():
+                    db.execute(f"SET {name} = '{value}'".encode())
+                text = bound("ready").text.decode()
+                for at, value in enumerate(("'work'", "'work'", "50"), 1):
+                    text = text.replace(f"${at}", value)
+                lines = [row[0] for row in db.execute(f"EXPLAIN (ANALYZE, BUFFERS) {text}".encode())]
+                (read,) = re.findall(r"Buffers: (.*)", next(line for line in lines if "Buffers" in line))
+                pages.append(sum(map(int, re.findall(r"(?:hit|read)=(\d+)", read))))
+    assert pages[1] <= pages[0] + 3
