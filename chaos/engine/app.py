@@ -23,7 +23,7 @@ JOURNAL = "CHAOS_JOURNAL"
 LIFE = "CHAOS_LIFE"
 TARGET = "chaos.engine.app:app"
 MAX_RETRIES = 2
-_LARGE = "." * 4096
+LARGE = "." * 4096
 
 Result = dict[str, Any]
 
@@ -33,75 +33,75 @@ def _journal() -> Journal:
     return Journal(Path(os.environ[JOURNAL]))
 
 
-def _note(event: str, ctx: Context) -> None:
+def note(event: str, ctx: Context, **more: object) -> None:
     life = os.environ.get(LIFE, "")
-    _journal().note(event, id=ctx.task_id, token=ctx.token, attempt=ctx.attempt, pid=os.getpid(), life=life)
+    _journal().note(event, id=ctx.task_id, token=ctx.token, attempt=ctx.attempt, pid=os.getpid(), life=life, **more)
 
 
-def _sent(ctx: Context) -> None:
-    _note("sent", ctx)
+def sent(ctx: Context) -> None:
+    note("sent", ctx)
     failpoint.reach("request_sent")
 
 
-def _result(ctx: Context, number: int, **more: object) -> Result:
+def result(ctx: Context, number: int, **more: object) -> Result:
     """Carries its token, so that the judge knows whose work was recorded."""
-    _note("end", ctx)
+    note("end", ctx)
     return {"task": ctx.task_id, "token": ctx.token, "number": number, **more}
 
 
 async def _call(ctx: Context, ms: int) -> None:
-    _note("begin", ctx)
+    note("begin", ctx)
     await asyncio.sleep(ms / 2000)
-    _sent(ctx)
+    sent(ctx)
     await asyncio.sleep(ms / 2000)
 
 
 def _blocking_call(ctx: Context, ms: int) -> None:
-    _note("begin", ctx)
+    note("begin", ctx)
     time.sleep(ms / 2000)
-    _sent(ctx)
+    sent(ctx)
     time.sleep(ms / 2000)
 
 
 async def quick(ctx: Context, *, number: int, ms: int) -> Result:
     await _call(ctx, ms)
-    return _result(ctx, number)
+    return result(ctx, number)
 
 
 async def large(ctx: Context, *, number: int, ms: int) -> Result:
     await _call(ctx, ms)
-    return _result(ctx, number, filling=_LARGE)
+    return result(ctx, number, filling=LARGE)
 
 
 def block(ctx: Context, *, number: int, ms: int) -> Result:
     _blocking_call(ctx, ms)
-    return _result(ctx, number)
+    return result(ctx, number)
 
 
 def render(ctx: Context, *, number: int, ms: int) -> Result:
     _blocking_call(ctx, ms)
-    return _result(ctx, number, filling=_LARGE)
+    return result(ctx, number, filling=LARGE)
 
 
-async def later(ctx: Context, *, number: int, ms: int, times: int) -> Result:
+async def later(ctx: Context, *, number: int, ms: int, times: int, filling: str = "") -> Result:
     await _call(ctx, ms)
     if ctx.reschedule_count < times:
-        _note("end", ctx)
+        note("end", ctx)
         raise Reschedule("not yet", delay_s=0.05)
-    return _result(ctx, number)
+    return result(ctx, number, filling=filling)
 
 
-async def flaky(ctx: Context, *, number: int, ms: int, times: int) -> Result:
+async def flaky(ctx: Context, *, number: int, ms: int, times: int, filling: str = "") -> Result:
     await _call(ctx, ms)
     if ctx.retry_count < times:
-        _note("end", ctx)
+        note("end", ctx)
         raise Retry("by chance", delay_s=0.05)
-    return _result(ctx, number)
+    return result(ctx, number, filling=filling)
 
 
 def refuse(ctx: Context, *, number: int, ms: int) -> Result:
     _blocking_call(ctx, ms)
-    _note("end", ctx)
+    note("end", ctx)
     raise Permanent(f"number {number} is refused")
 
 
@@ -109,42 +109,42 @@ def stuck(ctx: Context, *, number: int, ms: int) -> Result:
     """Longer than its timeout, and deaf to every plea."""
     _blocking_call(ctx, ms)
     time.sleep(60)
-    return _result(ctx, number)
+    return result(ctx, number)
 
 
 async def split(ctx: Context, *, numbers: list[int], ms: int) -> list[Result]:
     await _call(ctx, ms)
-    _note("end", ctx)
+    note("end", ctx)
     return [{"number": number, "ms": ms, "split_token": ctx.token} for number in numbers]
 
 
 async def page(ctx: Context, *, number: int, ms: int, split_token: int) -> Result:
     await _call(ctx, ms)
-    return _result(ctx, number, split_token=split_token, filling=_LARGE if number % 2 else "")
+    return result(ctx, number, split_token=split_token, filling=LARGE if number % 2 else "")
 
 
 def bind(ctx: Context, *, numbers: list[int], ms: int) -> Result:
     _blocking_call(ctx, ms)
-    parts = [[chunk.index, chunk.result] for chunk in ctx.chunks()]
-    return _result(ctx, len(numbers), parts=[[index, _brief(result)] for index, result in parts])
+    parts = [[chunk.index, _brief(chunk.result)] for chunk in ctx.chunks()]
+    return result(ctx, len(numbers), parts=parts)
 
 
 def scan(ctx: Context, *, number: int, ms: int) -> Result:
     _blocking_call(ctx, ms)
     if number % 7 == 0:
-        _note("end", ctx)
+        note("end", ctx)
         raise Permanent(f"number {number} is blank")
-    return _result(ctx, number)
+    return result(ctx, number)
 
 
 async def gather(ctx: Context, *, number: int) -> Result:
     await _call(ctx, 10)
     parts = [[chunk.index, _brief(chunk.result)] async for chunk in ctx.chunks()]
-    return _result(ctx, number, parts=parts)
+    return result(ctx, number, parts=parts)
 
 
-def _brief(result: object) -> list[object] | None:
-    return [result["task"], result["token"], result["number"]] if isinstance(result, dict) else None
+def _brief(made: object) -> list[object] | None:
+    return [made["task"], made["token"], made["number"]] if isinstance(made, dict) else None
 
 
 def build(ledger: Ledger | None = None, settings: Settings | None = None) -> Forebay:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from chaos.journal import Journal
 FAULTS = (0.01, 0.03)
 # The lease and its rescue, the longest waits before the retries of a crash, and the work; half of it on top.
 DRAIN_S = 1.5 * (1.5 * LEASE_S + 2 + 4 + 10)
-_TICK_S = 0.02
+TICK_S = 0.02
 _END_S = 20.0
 _UNFENCED = 4  # settles under the token of another
 _UNFENCED_S = 60.0
@@ -50,8 +51,12 @@ class Plan:
 class Conductor:
     """It opens no ledger and starts no thread, so that what it forks begins clean and at once."""
 
+    places: Mapping[str, float] = dice.PLACES
+    pauses_s = (0.2, 0.6)
+    """Between one strike and the next."""
+
     def __init__(self, plan: Plan) -> None:
-        plan.folder.logs.mkdir(parents=True)
+        plan.folder.logs.mkdir(parents=True, exist_ok=True)
         self._plan = plan
         self._chance = random.Random(plan.seed)
         self._strikes = dice.strikes(random.Random(f"{plan.seed}/strikes"), only="stop" if plan.unfenced else "")
@@ -67,8 +72,7 @@ class Conductor:
         try:
             self._storm()
             self._journal.note("calm")
-            self._end([self._submitter])
-            self._end(self._workers)
+            self._calm_down()
             self._drain()
         finally:
             for horse in (*self._workers, self._submitter):
@@ -78,25 +82,39 @@ class Conductor:
             self._stable.look_for_leftovers(to_the_last=True)
             self._journal.close()
 
-    def _storm(self) -> None:
-        life = Life(
-            folder=self._plan.folder, name="submitter", seed=self._plan.seed, faults=FAULTS, slow=self._plan.unfenced
+    def _life(self, name: str, *, armed: bool, failpoints: str = "") -> Life:
+        """What the next process is told."""
+        return Life(
+            folder=self._plan.folder,
+            name=name,
+            seed=self._plan.seed,
+            failpoints=failpoints,
+            faults=FAULTS if armed else (0.0, 0.0),
+            sabotage="" if name == "submitter" else self._plan.sabotage,
+            slow=self._plan.unfenced,
         )
+
+    def _befall(self) -> None:
+        """What else strikes in a storm, besides workers."""
+
+    def _storm(self) -> None:
+        life = self._life("submitter", armed=True)
         self._stable.start(self._submitter, life, life.run_submitter)
         for horse in self._workers:
             self._start(horse, armed=True)
         ends_at = time.monotonic() + self._plan.seconds
         strikes_at = time.monotonic() + 1.0
         while (time.monotonic() < ends_at and not self._killed_enough) or self._shown_too_little(ends_at):
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
             for horse in self._workers:
                 if not self._stable.watch(horse):
                     self._start(horse, armed=True)
             self._stable.look_for_leftovers()
             self._say_again()
+            self._befall()
             if time.monotonic() >= strikes_at:
                 self._strike()
-                strikes_at = time.monotonic() + self._chance.uniform(0.2, 0.6)
+                strikes_at = time.monotonic() + self._chance.uniform(*self.pauses_s)
 
     @property
     def _killed_enough(self) -> bool:
@@ -110,25 +128,22 @@ class Conductor:
         return not forged.exists() or forged.stat().st_size < _UNFENCED
 
     def _start(self, horse: Horse, *, armed: bool) -> None:
-        horse.aim = dice.aim(self._chance, self._struck()) if armed else ""
+        horse.aim = dice.aim(self._chance, self._struck(), self.places) if armed else ""
         stops = 0.8 if self._plan.unfenced else 0.2
-        life = Life(
-            folder=self._plan.folder,
-            name=f"{horse.place}-{horse.lives}",
-            seed=self._plan.seed,
-            failpoints=dice.failpoints(self._chance, horse.aim, stops=stops) if armed else "",
-            faults=FAULTS if armed else (0.0, 0.0),
-            sabotage=self._plan.sabotage,
-        )
+        failpoints = dice.failpoints(self._chance, horse.aim, self.places, stops=stops) if armed else ""
+        life = self._life(f"{horse.place}-{horse.lives}", armed=armed, failpoints=failpoints)
         self._stable.start(horse, life, life.run_worker)
         # One that has not begun to work yet proves nothing by its end.
         horse.spared_until = time.monotonic() + self._chance.uniform(0.4, 1.2)
 
+    def _fired(self) -> list[str]:
+        """The places at which somebody fell, or was stopped, by itself."""
+        log = self._plan.folder.logs / "failpoints.jsonl"
+        return [record["place"] for record in journal.read(log)] if log.exists() else []
+
     def _struck(self) -> Counter[str]:
         """How often each failpoint has fired, or is about to."""
-        log = self._plan.folder.logs / "failpoints.jsonl"
-        fired = [record["place"] for record in journal.read(log)] if log.exists() else []
-        return Counter([*fired, *(horse.aim for horse in self._workers if horse.pid)])
+        return Counter([*self._fired(), *(horse.aim for horse in self._workers if horse.pid)])
 
     def _strike(self) -> None:
         now = time.monotonic()
@@ -161,6 +176,10 @@ class Conductor:
                 self._again.remove((due, horse))
                 self._stable.term(horse)
 
+    def _calm_down(self) -> None:
+        self._end([self._submitter])
+        self._end(self._workers)
+
     def _end(self, horses: list[Horse]) -> None:
         for horse in horses:
             if horse.pid and horse.told_at is None:
@@ -175,7 +194,7 @@ class Conductor:
     def _wait(self, horses: list[Horse], *, seconds: float) -> bool:
         gives_up_at = time.monotonic() + seconds
         while any(horse.pid for horse in horses) and time.monotonic() < gives_up_at:
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
             # All of them: one that is stopped within a transaction holds up the others until it is woken.
             for horse in (*self._workers, self._submitter):
                 if horse.pid:
@@ -190,7 +209,7 @@ class Conductor:
             self._start(horse, armed=False)
         left = self._open()
         while left and time.monotonic() < began_at + self._plan.drain_s and all(horse.pid for horse in self._workers):
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
             for horse in self._workers:
                 self._stable.watch(horse)
             self._stable.look_for_leftovers()

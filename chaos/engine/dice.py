@@ -20,15 +20,15 @@ _ELSEWHERE = 1 / 25
 _RARER = 1 / 4
 
 
-def aim(chance: random.Random, struck: Mapping[str, int]) -> str:
+def aim(chance: random.Random, struck: Mapping[str, int], places: Mapping[str, float]) -> str:
     """Where the next life will probably end, or be stopped: one of the places that were struck least."""
-    least = min(struck.get(place, 0) for place in PLACES)
-    return chance.choice([place for place in PLACES if struck.get(place, 0) == least])
+    least = min(struck.get(place, 0) for place in places)
+    return chance.choice([place for place in places if struck.get(place, 0) == least])
 
 
-def failpoints(chance: random.Random, main: str, *, stops: float) -> str:
+def failpoints(chance: random.Random, main: str, places: Mapping[str, float], *, stops: float) -> str:
     """The plan of a life that is aimed at this place."""
-    shares = {place: share * (1 if place == main else _ELSEWHERE) for place, share in PLACES.items()}
+    shares = {place: share * (1 if place == main else _ELSEWHERE) for place, share in places.items()}
     return ",".join(_armed(place, share, stop=chance.random() < stops) for place, share in shares.items())
 
 

@@ -15,7 +15,7 @@ from chaos.evidence import Attempt, Task, read_rows
 from chaos.evidence import Evidence as Rows
 from chaos.journal import Record
 
-_OTHERS = {"conductor", "provider", "failpoints", "submitter"}
+_OTHERS = {"conductor", "provider", "failpoints", "submitter", "site", "api"}
 
 
 @dataclass(slots=True)

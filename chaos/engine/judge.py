@@ -19,7 +19,17 @@ _KILLED = -9
 def judge(root: Path, *, least: int = 0, kills: int = 0) -> Verdict:
     """`least` is how often each fault must have struck; with fewer of any, the run proves nothing."""
     evidence = gather(root)
-    violations = [*judge_processes.processes(evidence), *judge_processes.liveness(evidence)]
+    found = verdict(evidence)
+    struck = faults(evidence)
+    figures = {"workers killed": killed(evidence), **struck, **found.figures}
+    wanted = dict.fromkeys(struck, least) | {"workers killed": kills}
+    missing = [f"{name} {figures[name]} of {count}" for name, count in wanted.items() if figures[name] < count]
+    return Verdict(found.violations, figures, missing)
+
+
+def verdict(evidence: Evidence, *, fleet: bool = False) -> Verdict:
+    """What is to be said of the work alone, whatever befell it."""
+    violations = [*judge_processes.processes(evidence, fleet=fleet), *judge_processes.liveness(evidence)]
     if evidence.rows.quick_check != ["ok"]:
         violations.append(f"store: {'; '.join(evidence.rows.quick_check)}")
     else:
@@ -34,18 +44,14 @@ def judge(root: Path, *, least: int = 0, kills: int = 0) -> Verdict:
             *judge_results.results(evidence),
             *judge_jobs.jobs(evidence.rows),
         ]
-    faults = _faults(evidence)
-    figures = {"workers killed": _killed(evidence), **faults, **_figures(evidence)}
-    wanted = dict.fromkeys(faults, least) | {"workers killed": kills}
-    missing = [f"{name} {figures[name]} of {count}" for name, count in wanted.items() if figures[name] < count]
-    return Verdict(violations, figures, missing)
+    return Verdict(violations, _figures(evidence))
 
 
-def _killed(evidence: Evidence) -> int:
+def killed(evidence: Evidence) -> int:
     return sum(record["code"] == _KILLED for record in evidence.struck("ended") if record["life"] != "submitter")
 
 
-def _faults(evidence: Evidence) -> dict[str, int]:
+def faults(evidence: Evidence) -> dict[str, int]:
     """Each kind that a run must have seen."""
     fired = Counter(record["place"] for record in evidence.fired)
     failed = Counter(record["error_code"] for record in evidence.told("store_failed"))
@@ -99,9 +105,9 @@ def _figures(evidence: Evidence) -> dict[str, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the folder of a run: ledger.db, blobs/ and logs/")
-    verdict = judge(parser.parse_args().folder)
-    print(verdict.text())
-    return verdict.exit_code
+    found = judge(parser.parse_args().folder)
+    print(found.text())
+    return found.exit_code
 
 
 if __name__ == "__main__":

@@ -8,31 +8,41 @@ from collections.abc import Iterator
 from chaos.engine.evidence import Evidence
 
 _LEAVES_WITHIN_S = 6.0
+_LEAVES_SLOWLY_S = 15.0
+"""What is in hand is worth waiting for a ledger that is away: a restart, and the longest pause before it is asked."""
 _STARTING_CPU_S = 0.15
 
 
-def processes(evidence: Evidence) -> Iterator[str]:
+def processes(evidence: Evidence, *, fleet: bool = False) -> Iterator[str]:
+    """Of a fleet, whose servers share the machine and go away, everything takes its time."""
+    leaves_within_s = _LEAVES_SLOWLY_S if fleet else _LEAVES_WITHIN_S
     frozen = {record["life"] for record in evidence.struck("stopped")}
     begun = {record["worker"] for record in evidence.told("worker_started")}
-    yield from _left_behind(evidence)
+    stopped = {record["worker"] for record in evidence.told("worker_stopped")}
+    yield from _left_behind(evidence, at_once=not fleet)
     for record in evidence.struck("ended"):
         life, code = record["life"], record["code"]
-        if code == -signal.SIGTERM and life not in begun:
-            continue  # told to end before it had begun
+        if code == -signal.SIGTERM and (life not in begun or life in stopped):
+            continue  # told to end before it had begun, or once more when it had ended
         if code not in {0, -signal.SIGKILL} or (code == 0 and not record["told"]):
             yield f"{life}: ended with {code}{'' if record['told'] else ', unasked'}"
-        elif code == 0 and record["took_s"] > _LEAVES_WITHIN_S and life not in frozen:
+        elif code == 0 and record["took_s"] > leaves_within_s and life not in frozen:
             yield f"{life}: took {record['took_s']:.1f} s to leave after SIGTERM"
     for record in evidence.struck("hung"):
         yield f"{', '.join(record['lives'])}: did not end after SIGTERM"
+    hurried = {record["life"] for record in evidence.struck("term again")}
+    unbegun = {record["life"] for record in evidence.struck("term")} - begun
+    for life, records in evidence.workers.items():
+        if life not in hurried | unbegun and any(record["e"] == "gave_up" for record in records):
+            yield f"{life}: gave up on the ledger, and nobody had told it to hurry"
     for life, text in evidence.complaints.items():
         if text:
             yield f"{life}: complained: {text[-700:]}"
 
 
-def _left_behind(evidence: Evidence) -> Iterator[str]:
+def _left_behind(evidence: Evidence, *, at_once: bool) -> Iterator[str]:
     """Gone within a second; a child that a busy machine has not let begin yet, a little later."""
-    for record in evidence.struck("looked"):
+    for record in evidence.struck("looked") if at_once else ():
         left = [pid for pid, cpu_s in zip(record["left"], record["cpu_s"], strict=True) if cpu_s > _STARTING_CPU_S]
         if left:
             yield f"{record['life']}: {len(left)} of its processes outlived it by a second: {left}"

@@ -17,7 +17,9 @@ from urllib.parse import quote
 from chaos.engine import app, sabotage, submitter
 from chaos.journal import Journal
 from forebay import failpoint, observe
+from forebay.app.forebay import Forebay
 from forebay.app.working import work
+from forebay.errors import StoreError
 from forebay.settings import load
 from forebay.stores.base import Ledger
 from forebay.stores.sqlite.ledger import SqliteLedger
@@ -82,8 +84,21 @@ class Life:
     sabotage: str = ""
     slow: bool = False
 
+    @property
+    def target(self) -> str:
+        return app.TARGET
+
+    def opened(self) -> Ledger:
+        return SqliteLedger(self.folder.file)
+
+    def build(self) -> Forebay:
+        return app.build(self.ledger(), load())
+
+    def order(self) -> submitter.Order:
+        return submitter.order
+
     def ledger(self) -> Ledger:
-        opened = sabotage.apply(self.sabotage, SqliteLedger(self.folder.file), self.folder.forged)
+        opened = sabotage.apply(self.sabotage, self.opened(), self.folder.forged)
         before, lost = self.faults
         state = random.Random(f"{self.seed}/{self.name}/faults").getrandbits(32)
         return faulty(opened, random_state=state, error_before=before, applied_but_timeout=lost)
@@ -95,11 +110,16 @@ class Life:
             journal.note(event, **fields)
 
         observe.subscribe(note)
-        work(app.build(self.ledger(), load()), name=self.name, target=app.TARGET)
+        try:
+            work(self.build(), name=self.name, target=self.target)
+        except StoreError as error:
+            # Whoever is in a hurry does not wait for a ledger that is gone; that it was so the judge has to find.
+            journal.note("gave_up", code=error.code)
 
     def run_submitter(self) -> None:
         journal = Journal(self.folder.logs / "submitter.jsonl")
-        submitter.run(app.build(self.ledger(), load()), journal, random.Random(f"{self.seed}/orders"), slow=self.slow)
+        chance = random.Random(f"{self.seed}/orders")
+        submitter.run(self.build(), journal, chance, self.order(), slow=self.slow)
 
 
 def fork(life: Life, run: Callable[[], None]) -> int:

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from threading import Event
+from typing import NamedTuple, Protocol
 
 from chaos.journal import Journal
 from forebay.app.forebay import Forebay
@@ -32,35 +33,45 @@ _MS = (4, 20, 80, 300)
 _SLOW_MS = 1500
 _BLOCKING = {"block", "render", "refuse", "stuck", "pages", "scans"}
 
-Order = Callable[[], Submitted]
+
+class Asked(NamedTuple):
+    """Its key, its kind, how many chunks it is promised, and how to submit it."""
+
+    key: str
+    kind: str
+    chunks: int
+    submit: Callable[[], Submitted]
 
 
-def run(app: Forebay, journal: Journal, chance: random.Random, *, slow: bool) -> None:
-    """Until SIGTERM; what was asked for last is answered by then.
+class Order(Protocol):
+    """Make up what to submit next."""
 
-    Slow calls still run when a worker wakes up that has lost them. Handler children are too few for such.
-    """
+    def __call__(self, app: Forebay, number: int, chance: random.Random, /, *, slow: bool) -> Asked: ...
+
+
+def run(app: Forebay, journal: Journal, chance: random.Random, order: Order, *, slow: bool) -> None:
+    """Until SIGTERM; what was asked for last is answered by then."""
     over = Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     numbers = itertools.count(1)
-    again: list[tuple[str, str, int, Order]] = []
+    again: list[Asked] = []
     while not over.is_set():
         if _open(app) > _MOST_OPEN:
             over.wait(0.05)
             continue
         for _ in range(chance.randrange(1, 8)):
-            order = _order(app, next(numbers), chance, slow=slow)
-            _ask(journal, *order)
+            asked = order(app, next(numbers), chance, slow=slow)
+            _ask(journal, asked)
             if chance.random() < 0.15:
-                again.append(order)
+                again.append(asked)
         if again and chance.random() < 0.3:
-            _ask(journal, *again.pop(chance.randrange(len(again))))
+            _ask(journal, again.pop(chance.randrange(len(again))))
         over.wait(chance.uniform(0, 0.05))
     app.close()
 
 
-def _order(app: Forebay, number: int, chance: random.Random, *, slow: bool) -> tuple[str, str, int, Order]:
-    """Its key, its kind, how many chunks it is promised, and how to submit it."""
+def order(app: Forebay, number: int, chance: random.Random, *, slow: bool) -> Asked:
+    """Slow calls still run when a worker wakes up that has lost them. Handler children are too few for such."""
     kind = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
     key = f"{kind}/{number}"
     ms = chance.choice(_MS if kind in _BLOCKING else [*_MS, _SLOW_MS])
@@ -69,22 +80,24 @@ def _order(app: Forebay, number: int, chance: random.Random, *, slow: bool) -> t
     pages = [1000 * number + index for index in range(chance.choice([1, 2, 5, 8]))]
     if kind == "pages":
         payload = {"numbers": pages, "ms": ms}
-        return key, kind, len(pages), lambda: app.start("pages", payload, idempotency_key=key)
+        return Asked(key, kind, len(pages), lambda: app.start("pages", payload, idempotency_key=key))
     if kind == "scans":
         chunks = [{"number": page, "ms": ms // 4} for page in pages]
-        return key, kind, len(pages), lambda: app.start("scans", {"number": number}, chunks=chunks, idempotency_key=key)
+        job = {"number": number}
+        return Asked(key, kind, len(pages), lambda: app.start("scans", job, chunks=chunks, idempotency_key=key))
     given = {"number": number, "ms": ms}
     if kind in {"later", "flaky"}:
         given["times"] = chance.randrange(1, 4)
-    return key, kind, 0, lambda: app.submit(kind, given, idempotency_key=key)
+    return Asked(key, kind, 0, lambda: app.submit(kind, given, idempotency_key=key))
 
 
-def _ask(journal: Journal, key: str, kind: str, chunks: int, order: Order) -> None:
+def _ask(journal: Journal, asked: Asked) -> None:
     """By the same key until it is answered."""
+    key = asked.key
     while True:
-        journal.note("asked", key=key, kind=kind, chunks=chunks)
+        journal.note("asked", key=key, kind=asked.kind, chunks=asked.chunks)
         try:
-            answer = order()
+            answer = asked.submit()
         except StoreError as error:
             journal.note("unanswered", key=key, code=error.code)
             time.sleep(0.01)

@@ -1,0 +1,1 @@
+"""Workers on PostgreSQL, Valkey and S3, judged by what the servers kept and what a provider saw."""

@@ -1,0 +1,18 @@
+"""What the limits of the run promise: told to workers by their application, and to the judge without it."""
+
+from __future__ import annotations
+
+from chaos.limits.rules import Rules, Window
+
+NARROW, PACED = "narrow", "paced"
+CALL_S = 1.5
+LEASE_S = 1.5
+BEAT_S = 0.5
+START_S, TRANSIT_S = 0.5, 0.25
+"""Wide, since workers are started and killed on the same few cores all the time."""
+TRAIL_S = START_S + TRANSIT_S
+LONGEST_MS = 600
+RULES = {
+    NARROW: Rules(in_flight=5, trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
+    PACED: Rules(in_flight=6, windows=(Window(24, 2.0),), trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
+}
