@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING
 
 from forebay import failpoint
@@ -11,6 +12,8 @@ from forebay.engine.attempt import Attempt, Terms, Why
 from forebay.engine.registry import Kind
 from forebay.engine.split import chunks_of
 from forebay.engine.wire import Message
+from forebay.errors import ForebayError
+from forebay.limits.slot import Slot
 from forebay.model.outcome import Canceled, Failed, Outcome
 from forebay.model.task import Task
 from forebay.rules.verdict import ErrorClass
@@ -32,15 +35,36 @@ class BlockingAttempt(Attempt):
         self.ticket = [task.id, task.claim_count]
         self.ends_at = 0.0
         self.ends_why = Why.TIMEOUT
-        pool.add(self)
+        self._entering: asyncio.Task[None] | None = None
+
+    def _enter(self) -> None:
+        if self.slot is None:
+            self._pool.add(self)
+        else:
+            self._entering = self.loop.create_task(self._enter_with(self.slot))
+
+    async def _enter_with(self, slot: Slot) -> None:
+        try:
+            await slot.astart()
+        except ForebayError:
+            self.stop(Why.WAITED)
+            return
+        if self.why is None and self.slot is slot:
+            self._pool.add(self)
+
+    def _take_back(self) -> bool:
+        return self._pool.take_back(self)
 
     def _arm(self, limit_s: float, why: Why) -> None:
         self.ends_at, self.ends_why = self.loop.time() + limit_s, why
         if self.child is not None:
             self.child.watch(self.ends_at)
 
+    def _disarm(self) -> None:
+        self.ends_at = math.inf
+
     def _stop(self) -> None:
-        if self.started_at is None and self._pool.take_back(self):
+        if self.started_at is None and (self._pool.take_back(self) or self.child is None):
             self.report_stopped()
         elif self.child is not None:
             self._ladder = self.loop.create_task(self._climb(self.child))

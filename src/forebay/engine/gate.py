@@ -24,8 +24,11 @@ class Gate:
     def waits(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, attempt: Starts) -> None:
-        self._waiting.append(attempt)
+    def add(self, attempt: Starts, *, first: bool = False) -> None:
+        if first:
+            self._waiting.appendleft(attempt)
+        else:
+            self._waiting.append(attempt)
         self._let_in()
 
     def take_back(self, attempt: Starts) -> bool:

@@ -23,9 +23,14 @@ class InlineAttempt(Attempt):
     def __init__(self, task: Task, kind: Kind, terms: Terms, gate: Gate) -> None:
         super().__init__(task, kind, terms)
         self._gate = gate
-        self._context = Context(task, terms.desk, terms.submissions.content)
+        self._context = Context(task, terms.desk, terms.submissions.content, calls=terms.calls)
         self._runner: asyncio.Task[None] | None = None
-        gate.add(self)
+
+    def _enter(self) -> None:
+        self._gate.add(self, first=self.slot is not None)
+
+    def _take_back(self) -> bool:
+        return self._gate.take_back(self)
 
     def go(self) -> None:
         self._runner = self.loop.create_task(self._run())
@@ -65,10 +70,13 @@ class InlineAttempt(Attempt):
             payload = self.task.payload
         else:
             payload = await asyncio.to_thread(content.payload, self.task)
+        if self.slot is not None:
+            await self.slot.astart()
         if not self.lease.sure:
             return None  # frozen meanwhile: it may be another's by now
         if not self.begin():
             return outcomes.past_deadline()
+        self._context.begin()
         positional, named = call_arguments(payload)
         value = await self.kind.handler(self._context, *positional, **named)
         failpoint.reach("response_read")

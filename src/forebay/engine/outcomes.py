@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.engine.signals import Permanent, Reschedule, Retry, Stopped
-from forebay.errors import BadInput
+from forebay.errors import BadInput, Busy
 from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
 from forebay.rules import verdict
 from forebay.rules.verdict import ErrorClass
 
+_LEAST_S = 0.1
 
-def of_error(error: BaseException) -> Outcome:
+
+def of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
     match error:
         case Reschedule():
             return Rescheduled(delay_s=error.delay_s, until=error.until, text=error.text or None)
@@ -26,6 +28,9 @@ def of_error(error: BaseException) -> Outcome:
             return Failed(error_class=error.error_class, text=error.text, permanent=True, traceback=_trace(error))
         case Stopped():
             return Canceled()
+        case Busy():
+            # No slot came free while it waited: it costs no retry.
+            return Rescheduled(delay_s=max(_LEAST_S, error.retry_in_s), text=str(error))
         case BadInput():
             # What the handler handed to us was wrong: running it again would hand in the same.
             return Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True, traceback=_trace(error))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from forebay import ids
-from forebay.engine import upkeep
+from forebay.engine import outcomes, upkeep
 from forebay.engine.attempt import Attempt, Terms, Why
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.children import Bounds
@@ -23,12 +23,15 @@ from forebay.engine.inline import InlineAttempt
 from forebay.engine.lease import Lease
 from forebay.engine.pool import Pool
 from forebay.engine.quarantine import Quarantine
-from forebay.engine.registry import Registry
+from forebay.engine.quotas import Quotas
+from forebay.engine.registry import Kind, Registry
 from forebay.engine.room import Limits, Room
 from forebay.engine.submission import Submissions
 from forebay.engine.tell import tell
+from forebay.engine.wishes import Units, units_key
 from forebay.errors import BadInput, StoreClosed, StoreError
-from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle
+from forebay.limits.limiter import Limiter
+from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle, Want
 from forebay.model.outcome import Failed, Outcome
 from forebay.model.task import Status, Task
 from forebay.observe import emit
@@ -54,6 +57,8 @@ class Worker:
         *,
         name: str,
         limits: Limits,
+        limiter: Callable[[], Limiter],
+        tell_limits: Callable[[], None],
         target: str | None = None,
         bounds: Bounds | None = None,
         retention_s: Mapping[Status, float] | None = None,
@@ -78,6 +83,8 @@ class Worker:
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
         self._room = Room(registry, limits)
+        self._tell_limits = tell_limits
+        self._quotas = Quotas(registry, limiter, limits.concurrency, self._quota_changed)
         self._gate = Gate(limits.concurrency)
         self._quarantine = Quarantine(limits.attempt_grace_s)
         self._event = asyncio.Event()
@@ -123,6 +130,7 @@ class Worker:
             loop.call_soon_threadsafe(self._renewed, renewal)
 
         stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
+        await self._quotas.open(self._tell_limits)
         if self._pool is not None:
             self._pool.start()
         chores = (
@@ -135,6 +143,7 @@ class Worker:
             while not self._drains:
                 await self._serve_session(renewed)
         finally:
+            self._quotas.close()
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
@@ -190,25 +199,41 @@ class Worker:
         """One exchange, and then a wait until there is a reason for the next."""
         reply = await self._exchange()
         start, back = self._quarantine.sorted(reply.claims, running=bool(self._attempts))
-        for task in start:
-            self._start(task, reply.now)
+        await self._start_all(start, reply.now)
         for task in back:
             self._hand_back(task, started=False)
         self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
+        self._quotas.unused(self._ready)
+        self._stand()
         closed = self._quarantine.closed(running=bool(self._attempts))
-        if (self._room.has_some_for(self._ready) and not closed) or not self._alive:
+        if (self._has_room() and not closed) or not self._alive:
             return
         due_s = self._limits.poll_s if reply.next_due_in_s is None else reply.next_due_in_s
         ends_at = time.monotonic() + min(self._limits.poll_s, due_s)
         while not self._drains and self._alive and not self._is_time(ends_at):
             await self._woken(ends_at - time.monotonic())
 
+    def _has_room(self) -> bool:
+        """Whether some of what is known to be ready may be claimed."""
+        return self._room.has_some_for(self._ready) or self._quotas.wanting(self._ready)
+
+    def _stand(self) -> None:
+        """In the lines of our limits, for as many as could run and no more."""
+        self._quotas.stand_for(self._room.places, self._ready if not self._drains and self._alive else set())
+
+    def _quota_changed(self) -> None:
+        self._stand()
+        self._event.set()
+
     def _is_time(self, ends_at: float) -> bool:
         """Whether the next exchange is worth its cost: enough is done, or has waited long enough."""
         now = time.monotonic()
+        if self._quotas.hungry:
+            return True
         if not self._exchanger.waiting_count:
             self._lingers_until = now + _LINGER_S
-            return now >= ends_at or (self._hint and self._room.has_some(self._ready))
+            has_room = self._room.has_some(self._ready) or self._quotas.wanting(self._ready)
+            return now >= ends_at or (self._hint and has_room)
         return self._has_batch() or now >= self._lingers_until
 
     def _has_batch(self) -> bool:
@@ -230,7 +255,7 @@ class Worker:
     async def _exchange(self) -> Reply:
         idle = self._hint and not self._attempts and not self._exchanger.waiting_count
         self._hint = False
-        wants = [] if self._drains else self._room.wants(self._ready)
+        wants = [] if self._drains else self._wants()
         wants = self._quarantine.narrowed(wants, running=bool(self._attempts))
         reply, settles = await self._exchanger.exchange(wants, patient=self._patient, idle=idle)
         self._clock = (reply.now, time.monotonic())
@@ -241,6 +266,10 @@ class Worker:
             tell(task, settle, run_s, reply.now, fenced=settled.fenced)
         return reply
 
+    def _wants(self) -> list[Want]:
+        limited = self._quotas.wants(self._limits.claims_per_exchange, self._limits.attempt_grace_s)
+        return self._room.wants(self._ready) + limited
+
     def _patient(self) -> bool:
         return self._drains < _HURRY
 
@@ -250,29 +279,59 @@ class Worker:
         told, at = self._clock
         return told + time.monotonic() - at
 
-    def _start(self, task: Task, now: float) -> None:
-        kind = self._registry[task.kind]
-        self._room.took(kind)
+    async def _start_all(self, tasks: Sequence[Task], now: float) -> None:
+        for task in tasks:
+            kind = self._registry[task.kind]
+            units: Units = ()
+            if self._quotas.find(kind.name) is not None:
+                try:
+                    units = await self._units(kind, task)
+                except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
+                    self._settle(task, outcomes.of_error(error), 0.0)
+                    continue
+            self._start(task, kind, now, units)
+
+    async def _units(self, kind: Kind, task: Task) -> Units:
+        content = self._submissions.content
+        in_blob = callable(kind.units) and task.payload_blob is not None
+        payload = await asyncio.to_thread(content.payload, task) if in_blob else task.payload
+        return units_key(kind.units_of(payload))
+
+    def _start(self, task: Task, kind: Kind, now: float, units: Units) -> None:
         terms = Terms(
             submissions=self._submissions,
             desk=LedgerDesk(self._ledger, task, self._name),
+            calls=self._quotas.calls(kind),
             deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
             lease=self._lease,
+            entered=self._entered,
             ended=self._ended,
+            quota=self._quotas.find(kind.name),
+            units=units,
         )
         if kind.blocking and self._pool is not None:
             attempt: Attempt = BlockingAttempt(task, kind, terms, self._pool)
         else:
             attempt = InlineAttempt(task, kind, terms, self._gate)
         self._attempts[(task.id, task.claim_count)] = attempt
+        attempt.wait()
+
+    def _entered(self, attempt: Attempt) -> None:
+        """It takes room from now on, or no more."""
+        if attempt.inside:
+            self._room.took(attempt.kind)
+        else:
+            self._room.freed(attempt.kind, 0.0)
 
     def _ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         task = attempt.task
         self._attempts.pop((task.id, task.claim_count), None)
-        self._room.freed(attempt.kind, attempt.run_s)
+        if attempt.inside:
+            self._room.freed(attempt.kind, attempt.run_s)
+        self._quotas.ended(attempt.kind, outcome)
+        self._stand()
         if outcome is not None:
-            self._exchanger.settle(self._decide(task, outcome))
-            self._untold[(task.id, task.claim_count)] = (task, attempt.run_s)
+            self._settle(task, outcome, attempt.run_s)
         elif attempt.why is Why.LEASE_LOST:
             emit("task_fenced", task_id=task.id, kind=task.kind, token=task.claim_count)
         else:
@@ -280,6 +339,10 @@ class Worker:
         # The first one starts the clock of those that linger; between it and a whole batch nobody need wake up.
         if self._exchanger.waiting_count <= 1 or self._has_batch() or self._drains or not self._alive:
             self._event.set()
+
+    def _settle(self, task: Task, outcome: Outcome, run_s: float) -> None:
+        self._exchanger.settle(self._decide(task, outcome))
+        self._untold[(task.id, task.claim_count)] = (task, run_s)
 
     def _hand_back(self, task: Task, *, started: bool) -> None:
         self._exchanger.release(Release(task.id, task.claim_count, task.job_id, started=started))
@@ -300,7 +363,7 @@ class Worker:
         return [
             Hold(each.task.id, each.task.claim_count, each.task.timeout_s + grace_s, each.task.job_id)
             for each in list(self._attempts.values())
-            if each.waited_s > grace_s / 2
+            if each.late_by_s > grace_s / 2
         ]
 
     def _wake(self) -> None:
@@ -322,10 +385,12 @@ class Worker:
         while True:
             if self._heart is not None:
                 self._heart.tick()
+            self._quotas.tick()
+            self._stand()
             for attempt in list(self._attempts.values()):
                 if attempt.started_at is not None:
                     self._room.runs(attempt.kind, attempt.run_s)
-                elif self._waited_enough(attempt):
+                elif attempt.inside and self._waited_enough(attempt):
                     attempt.stop(Why.WAITED)
             await asyncio.sleep(min(1.0, self._limits.lease_s / 10))
 

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from forebay import ids
 from forebay.errors import BadInput, Busy, NotFound, StoreClosed
@@ -26,6 +26,11 @@ from forebay.model.names import check_label, check_name
 from forebay.rules import limit_actions as actions
 from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from forebay.limits.standing import Stand
 
 DEFAULT_WAIT_S = 30.0
 _MAX_WAIT_S = 86_400.0 * 366
@@ -260,6 +265,12 @@ class Limiter:
             return slot.__enter__()
         except Busy:
             return None
+
+    def stand(self, name: str, *, loop: asyncio.AbstractEventLoop, label: str = "") -> Stand:
+        """A place in line for those who decide later, in their loop, what to do with the slot."""
+        from forebay.limits.standing import Stand  # noqa: PLC0415 - loads asyncio
+
+        return Stand(self._desk(name), self._pump, keeper=self, loop=loop, label=label)
 
     def limited(self, name: str, **options: Unpack[SlotOptions]) -> Callable[[F], F]:
         """Make every call of a function, async or not, wait for its slot."""

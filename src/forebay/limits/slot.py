@@ -54,8 +54,9 @@ class Slot:
         timeout_s: float,
         key: str = "",
         label: str = "",
+        call: Call | None = None,
     ) -> None:
-        self._call: Call | None = None
+        self._call = call
         self._ended = False
         self._desk = desk
         self._pump = pump
@@ -96,6 +97,9 @@ class Slot:
 
     async def astart(self) -> None:
         if self._is_late():
+            import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
+            self._loop = asyncio.get_running_loop()
             await self._adrive(self._restart())
 
     def _drive(self, steps: Steps) -> None:
@@ -255,6 +259,16 @@ class Slot:
         """The provider is unwell (5xx, no connection); a few of these in a row pause the limit for everybody."""
         self._checked()
         self._outcome = "failed"
+
+    def abandoned(self) -> None:
+        """Nobody can tell what became of the call: it speaks neither for the provider nor against it."""
+        self._checked()
+        self._outcome = ""
+
+    @property
+    def told(self) -> bool:
+        """Whether it was said already what became of the call."""
+        return self._outcome is not None
 
     def unsent(self) -> None:
         """Nothing was sent after all: the slot's units are given back, too."""

@@ -1,0 +1,154 @@
+"""The slots that an attempt takes for its calls, and what the end of each call says to the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from forebay.clock import steady
+from forebay.engine import outcomes
+from forebay.errors import BadInput, Conflict
+from forebay.limits.slot import Slot
+from forebay.model.outcome import Completed, Failed, Outcome
+from forebay.rules.verdict import ErrorClass
+
+if TYPE_CHECKING:
+    from forebay.limits import Limiter
+
+_DAY_S = 86_400.0
+_PARK_S = 3600.0  # until a quota that does not say when it is there again is asked once more
+_UNWELL = {
+    ErrorClass.TIMEOUT,
+    ErrorClass.NETWORK_ERROR,
+    ErrorClass.SERVICE_UNAVAILABLE,
+    ErrorClass.INTERNAL_ERROR,
+}
+
+
+def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> None:
+    """End the call: what its outcome means for everybody else is told to the limit, unless the handler told it."""
+    if not slot.held:
+        return
+    if not sent:
+        slot.unsent()
+    elif not slot.told:
+        _tell(slot, outcome)
+    slot.release()
+
+
+def _tell(slot: Slot, outcome: Outcome | None) -> None:
+    if isinstance(outcome, Completed):
+        return
+    if not isinstance(outcome, Failed):
+        slot.abandoned()
+    elif outcome.error_class == ErrorClass.RATE_LIMITED:
+        slot.throttled(None if outcome.delay_s is None else min(_DAY_S, outcome.delay_s))
+    elif outcome.error_class == ErrorClass.QUOTA_EXHAUSTED:
+        slot.quota_exhausted(_PARK_S if outcome.delay_s is None else outcome.delay_s)
+    elif outcome.error_class in _UNWELL:
+        slot.failed()
+    else:
+        slot.abandoned()
+
+
+class Waits(Protocol):
+    """An attempt whose clock stands still while it waits for a slot."""
+
+    def pause(self, *, ours: bool) -> None: ...
+
+    def resume(self, *, ours: bool) -> None: ...
+
+
+class Calls:
+    """One slot at a time of each limit, for one attempt, in its worker's loop."""
+
+    def __init__(self, limiter: Callable[[], Limiter], *, limit: str | None, held: bool) -> None:
+        self._limiter = limiter
+        self._limit = limit
+        self._held = {limit} if held else set()
+        self._slots: dict[str, Slot] = {}
+        self._attempt: Waits | None = None
+        self._closed = False
+        self.waited_s = 0.0
+
+    def bind(self, attempt: Waits) -> None:
+        self._attempt = attempt
+
+    def named(self, limit: str | None) -> str:
+        """The limit that is meant."""
+        name = limit or self._limit
+        if name is None:
+            raise BadInput("This kind has no limit.", remedy="Name one: ctx.slot('…'), or @app.task(…, limit='…').")
+        if name in self._held or name in self._slots:
+            raise Conflict(
+                f"This attempt holds a slot of {name!r} already.",
+                remedy='Take one at a time; a handler that makes several calls is registered with slot="call".',
+            )
+        return name
+
+    async def enter(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Slot:
+        name = self.named(limit)
+        assert self._attempt is not None  # noqa: S101 - for the type checker: it was bound to it when it was made
+        self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s)
+        ours = name == self._limit
+        began_at = steady()
+        self._attempt.pause(ours=ours)
+        try:
+            await slot.__aenter__()
+        except BaseException:
+            self._slots.pop(name, None)
+            raise
+        finally:
+            self.waited_s += steady() - began_at
+            self._attempt.resume(ours=ours)
+        if self._closed:
+            give_back(slot, None, sent=False)  # it came too late for whoever wanted it
+        return slot
+
+    def held(self, limit: str) -> Slot:
+        slot = self._slots.get(limit)
+        if slot is None:
+            raise Conflict("This slot is not held.", remedy="Say it inside the block.")
+        return slot
+
+    def leave(self, limit: str, outcome: Outcome | None) -> None:
+        slot = self._slots.pop(limit, None)
+        if slot is not None:
+            give_back(slot, outcome)
+
+    def close(self, outcome: Outcome | None) -> None:
+        """The attempt is over, however that came: what it still holds goes back."""
+        self._closed = True
+        for limit in list(self._slots):
+            self.leave(limit, outcome)
+
+    def slot(
+        self, limit: str | None, units: dict[str, int] | None, timeout_s: float
+    ) -> AbstractAsyncContextManager[Slot]:
+        return _Held(self, limit, units, timeout_s)
+
+
+class _Held:
+    """For `async with`."""
+
+    def __init__(self, calls: Calls, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> None:
+        self._calls = calls
+        self._asked = (limit, units, timeout_s)
+        self._slot: Slot | None = None
+
+    async def __aenter__(self) -> Slot:
+        self._slot = await self._calls.enter(*self._asked)
+        return self._slot
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._slot is not None:
+            self._calls.leave(self._slot.limit, Completed() if error is None else outcomes.of_error(error))
+
+    def __enter__(self) -> None:
+        raise BadInput("This handler is async.", remedy="Write: async with ctx.slot(…).")
+
+    def __exit__(self, *_: object) -> None: ...
