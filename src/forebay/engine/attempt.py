@@ -180,14 +180,14 @@ class Attempt:
             if ours and self._quota is not None:
                 self._quota.waits(self)
 
-    def resume(self, *, ours: bool) -> None:
+    def resume(self, *, ours: bool, got: bool) -> None:
         if self._paused_at is not None:
             self._slept_s += time.monotonic() - self._paused_at
             self._paused_at = None
             if self.why is None and not self._reported:
                 self._run_clock()
             if ours and self._quota is not None:
-                self._quota.got(self)
+                self._quota.waited(self, got=got)
 
     def _arm(self, limit_s: float, why: Why) -> None:
         self._cancel_timer()

@@ -15,6 +15,7 @@ from forebay.rules import verdict
 from forebay.rules.verdict import ErrorClass
 
 _LEAST_S = 0.1
+_MOST_S = 5.0
 
 
 def of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
@@ -29,13 +30,17 @@ def of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
         case Stopped():
             return Canceled()
         case Busy():
-            # No slot came free while it waited: it costs no retry.
-            return Rescheduled(delay_s=max(_LEAST_S, error.retry_in_s), text=str(error))
+            return Rescheduled(delay_s=_again_in_s(error), text=str(error))
         case BadInput():
             # What the handler handed to us was wrong: running it again would hand in the same.
             return Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True, traceback=_trace(error))
         case _:
             return Failed(error_class=verdict.classify_exception(error), text=_text(error), traceback=_trace(error))
+
+
+def _again_in_s(error: Busy) -> float:
+    """When a window or a cool-down is over, is known; how long others take for their calls is a guess."""
+    return max(_LEAST_S, min(_MOST_S, error.retry_in_s) if "in_flight" in error.blocked_by else error.retry_in_s)
 
 
 def timed_out(timeout_s: float) -> Failed:

@@ -50,8 +50,8 @@ class Quota(Protocol):
     def waits(self, attempt: Attempt) -> None:
         """Its handler stands in line for a slot."""
 
-    def got(self, attempt: Attempt) -> None:
-        """Its handler has its slot, or none."""
+    def waited(self, attempt: Attempt, *, got: bool) -> None:
+        """Its handler stands in line no more: it got its slot, or none."""
 
     def unused(self, *, ready: bool) -> None:
         """After an exchange: slots for which there is no task go back."""
@@ -128,7 +128,7 @@ class HandlerQuota:
     def waits(self, attempt: Attempt) -> None:
         """Of another limit: that is no concern of ours."""
 
-    def got(self, attempt: Attempt) -> None:
+    def waited(self, attempt: Attempt, *, got: bool) -> None:
         """Same."""
 
     def _granted(self, slot: Slot, units: Units) -> None:
@@ -213,13 +213,15 @@ class CallQuota:
         if attempt in self._preparing:
             self._preparing[attempt] = steady()
 
-    def got(self, attempt: Attempt) -> None:
+    def waited(self, attempt: Attempt, *, got: bool) -> None:
         since = self._preparing.pop(attempt, None)
-        if since is not None:
+        if not got:
+            self._ahead.stalled()
+        elif since is not None:
             now = steady()
             self._ahead.granted(now, idle=not self._preparing)
             self._ahead.waited(now - since)
-            self._changed()
+        self._changed()
 
     def _granted(self, slot: Slot, units: Units) -> None:  # noqa: ARG002 - any slot will do
         """It is not held while a task is claimed and prepared: that there is one is all we wanted to know."""

@@ -62,6 +62,10 @@ class Quotas:
     def wanting(self, ready: set[str]) -> bool:
         return any(quota.kind.name in ready and quota.wanted() > 0 for quota in self)
 
+    def curious(self, ready: set[str]) -> bool:
+        """Whether a look at the ledger could tell something that matters."""
+        return any(quota.kind.name not in ready or quota.wanted() > 0 for quota in self)
+
     def stand_for(self, places: Callable[[Kind], int], ready: set[str]) -> None:
         for quota in self:
             quota.stand_for(places(quota.kind), ready=quota.kind.name in ready)

@@ -58,7 +58,7 @@ class Waits(Protocol):
 
     def pause(self, *, ours: bool) -> None: ...
 
-    def resume(self, *, ours: bool) -> None: ...
+    def resume(self, *, ours: bool, got: bool) -> None: ...
 
 
 class Calls:
@@ -102,7 +102,7 @@ class Calls:
             raise
         finally:
             self.waited_s += steady() - began_at
-            self._attempt.resume(ours=ours)
+            self._attempt.resume(ours=ours, got=slot.held)
         if self._closed:
             give_back(slot, None, sent=False)  # it came too late for whoever wanted it
         return slot

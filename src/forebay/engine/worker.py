@@ -12,23 +12,21 @@ from typing import TypeVar
 
 from forebay import ids
 from forebay.engine import outcomes, upkeep
-from forebay.engine.attempt import Attempt, Terms, Why
-from forebay.engine.blocking import BlockingAttempt
+from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
-from forebay.engine.desk import LedgerDesk
 from forebay.engine.exchanger import Exchanger
 from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
-from forebay.engine.inline import InlineAttempt
 from forebay.engine.lease import Lease
+from forebay.engine.pace import Pace
 from forebay.engine.pool import Pool
 from forebay.engine.quarantine import Quarantine
 from forebay.engine.quotas import Quotas
-from forebay.engine.registry import Kind, Registry
+from forebay.engine.registry import Registry
 from forebay.engine.room import Limits, Room
+from forebay.engine.starter import Starter
 from forebay.engine.submission import Submissions
 from forebay.engine.tell import tell
-from forebay.engine.wishes import Units, units_key
 from forebay.errors import BadInput, StoreClosed, StoreError
 from forebay.limits.limiter import Limiter
 from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle, Want
@@ -41,7 +39,6 @@ from forebay.stores.base import Ledger
 
 _IN_HAND_S = 1.0
 _NO_CHILD_S = 60.0
-_LINGER_S = 0.005
 _HURRY = 2  # drains: somebody waits for us to end
 T = TypeVar("T")
 
@@ -73,7 +70,6 @@ class Worker:
             )
         self._ledger = ledger
         self._registry = registry
-        self._submissions = submissions
         self._name = name
         self._limits = limits
         self._retention_s = dict(retention_s or {})
@@ -86,17 +82,26 @@ class Worker:
         self._tell_limits = tell_limits
         self._quotas = Quotas(registry, limiter, limits.concurrency, self._quota_changed)
         self._gate = Gate(limits.concurrency)
+        self._pace = Pace(self._room, self._gate, self._quotas)
+        self._lease = Lease(limits.lease_s)
+        self._starter = Starter(
+            ledger,
+            submissions,
+            name=name,
+            lease=self._lease,
+            quotas=self._quotas,
+            gate=self._gate,
+            pool=self._pool,
+            entered=self._entered,
+            ended=self._ended,
+        )
         self._quarantine = Quarantine(limits.attempt_grace_s)
-        self._event = asyncio.Event()
         self._drains = 0
         self._session = self._new_session()
-        self._lease = Lease(limits.lease_s)
         self._exchanger = Exchanger(ledger, self._session.id, self._lease)
         self._heart: Heart | None = None
         self._alive = True
         self._ready: set[str] = set()
-        self._hint = False
-        self._lingers_until = 0.0
         self._clock = (0.0, 0.0)
         self._broken: BadInput | None = None
         self.settled_count = 0
@@ -121,7 +126,7 @@ class Worker:
         """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
         self._drains += 1
         emit("worker_draining", reason=reason, running=len(self._attempts))
-        self._event.set()
+        self._pace.wake()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -199,7 +204,7 @@ class Worker:
         """One exchange, and then a wait until there is a reason for the next."""
         reply = await self._exchange()
         start, back = self._quarantine.sorted(reply.claims, running=bool(self._attempts))
-        await self._start_all(start, reply.now)
+        await self._start(start, reply.now)
         for task in back:
             self._hand_back(task, started=False)
         self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
@@ -210,8 +215,12 @@ class Worker:
             return
         due_s = self._limits.poll_s if reply.next_due_in_s is None else reply.next_due_in_s
         ends_at = time.monotonic() + min(self._limits.poll_s, due_s)
-        while not self._drains and self._alive and not self._is_time(ends_at):
+        while not (self._drains or not self._alive or self._is_time(ends_at)):
             await self._woken(ends_at - time.monotonic())
+
+    def _is_time(self, ends_at: float) -> bool:
+        done, in_hand = self._exchanger.waiting_count, len(self._attempts)
+        return self._pace.is_time(ends_at, self._ready, done=done, in_hand=in_hand)
 
     def _has_room(self) -> bool:
         """Whether some of what is known to be ready may be claimed."""
@@ -223,38 +232,14 @@ class Worker:
 
     def _quota_changed(self) -> None:
         self._stand()
-        self._event.set()
-
-    def _is_time(self, ends_at: float) -> bool:
-        """Whether the next exchange is worth its cost: enough is done, or has waited long enough."""
-        now = time.monotonic()
-        if self._quotas.hungry:
-            return True
-        if not self._exchanger.waiting_count:
-            self._lingers_until = now + _LINGER_S
-            has_room = self._room.has_some(self._ready) or self._quotas.wanting(self._ready)
-            return now >= ends_at or (self._hint and has_room)
-        return self._has_batch() or now >= self._lingers_until
-
-    def _has_batch(self) -> bool:
-        """Children run the one half while we fetch the other; handlers in our loop would only share our time."""
-        if self._room.blocks:
-            return self._exchanger.waiting_count >= len(self._attempts)
-        return not self._gate.waits
+        self._pace.wake()
 
     async def _woken(self, within_s: float) -> None:
-        if self._exchanger.waiting_count:
-            within_s = min(within_s, max(0.0, self._lingers_until - time.monotonic()))
-        self._event.clear()
-        timer = asyncio.get_running_loop().call_later(max(0.0, within_s), self._event.set)
-        try:
-            await self._event.wait()
-        finally:
-            timer.cancel()
+        await self._pace.sleep(within_s, done=self._exchanger.waiting_count)
 
     async def _exchange(self) -> Reply:
-        idle = self._hint and not self._attempts and not self._exchanger.waiting_count
-        self._hint = False
+        idle = self._pace.hint and not self._attempts and not self._exchanger.waiting_count
+        self._pace.hint = False
         wants = [] if self._drains else self._wants()
         wants = self._quarantine.narrowed(wants, running=bool(self._attempts))
         reply, settles = await self._exchanger.exchange(wants, patient=self._patient, idle=idle)
@@ -279,42 +264,16 @@ class Worker:
         told, at = self._clock
         return told + time.monotonic() - at
 
-    async def _start_all(self, tasks: Sequence[Task], now: float) -> None:
+    async def _start(self, tasks: Sequence[Task], now: float) -> None:
         for task in tasks:
             kind = self._registry[task.kind]
-            units: Units = ()
-            if self._quotas.find(kind.name) is not None:
-                try:
-                    units = await self._units(kind, task)
-                except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
-                    self._settle(task, outcomes.of_error(error), 0.0)
-                    continue
-            self._start(task, kind, now, units)
-
-    async def _units(self, kind: Kind, task: Task) -> Units:
-        content = self._submissions.content
-        in_blob = callable(kind.units) and task.payload_blob is not None
-        payload = await asyncio.to_thread(content.payload, task) if in_blob else task.payload
-        return units_key(kind.units_of(payload))
-
-    def _start(self, task: Task, kind: Kind, now: float, units: Units) -> None:
-        terms = Terms(
-            submissions=self._submissions,
-            desk=LedgerDesk(self._ledger, task, self._name),
-            calls=self._quotas.calls(kind),
-            deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
-            lease=self._lease,
-            entered=self._entered,
-            ended=self._ended,
-            quota=self._quotas.find(kind.name),
-            units=units,
-        )
-        if kind.blocking and self._pool is not None:
-            attempt: Attempt = BlockingAttempt(task, kind, terms, self._pool)
-        else:
-            attempt = InlineAttempt(task, kind, terms, self._gate)
-        self._attempts[(task.id, task.claim_count)] = attempt
-        attempt.wait()
+            try:
+                attempt = await self._starter.make(task, kind, now)
+            except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
+                self._settle(task, outcomes.of_error(error), 0.0)
+            else:
+                self._attempts[(task.id, task.claim_count)] = attempt
+                attempt.wait()
 
     def _entered(self, attempt: Attempt) -> None:
         """It takes room from now on, or no more."""
@@ -337,8 +296,9 @@ class Worker:
         else:
             self._hand_back(task, started=attempt.started_at is not None)
         # The first one starts the clock of those that linger; between it and a whole batch nobody need wake up.
-        if self._exchanger.waiting_count <= 1 or self._has_batch() or self._drains or not self._alive:
-            self._event.set()
+        done, in_hand = self._exchanger.waiting_count, len(self._attempts)
+        if done <= 1 or self._pace.has_batch(done=done, in_hand=in_hand) or self._drains or not self._alive:
+            self._pace.wake()
 
     def _settle(self, task: Task, outcome: Outcome, run_s: float) -> None:
         self._exchanger.settle(self._decide(task, outcome))
@@ -367,15 +327,15 @@ class Worker:
         ]
 
     def _wake(self) -> None:
-        self._hint = True
-        self._event.set()
+        self._pace.hint = True
+        self._pace.wake()
         if self._attempts and self._heart is not None:
             self._heart.hurry()
 
     def _renewed(self, renewal: Renewal) -> None:
         if not renewal.alive:
             self._alive = False
-            self._event.set()
+            self._pace.wake()
         asked = set(renewal.cancel_requested)
         for attempt in list(self._attempts.values()):
             if attempt.task.id in asked:

@@ -1,0 +1,70 @@
+"""Makes attempts of claimed tasks: in the worker's loop or in a child, with a quota or without."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from forebay.engine.attempt import Attempt, Ended, Terms
+from forebay.engine.blocking import BlockingAttempt
+from forebay.engine.desk import LedgerDesk
+from forebay.engine.gate import Gate
+from forebay.engine.inline import InlineAttempt
+from forebay.engine.lease import Lease
+from forebay.engine.pool import Pool
+from forebay.engine.quotas import Quotas
+from forebay.engine.registry import Kind
+from forebay.engine.submission import Submissions
+from forebay.engine.wishes import Units, units_key
+from forebay.model.task import Task
+from forebay.stores.base import Ledger
+
+
+class Starter:
+    """What it makes is told to `entered` when it takes room or gives it up, and to `ended` once."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        submissions: Submissions,
+        *,
+        name: str,
+        lease: Lease,
+        quotas: Quotas,
+        gate: Gate,
+        pool: Pool | None,
+        entered: Callable[[Attempt], None],
+        ended: Ended,
+    ) -> None:
+        self._ledger = ledger
+        self._submissions = submissions
+        self._name = name
+        self._lease = lease
+        self._quotas = quotas
+        self._gate = gate
+        self._pool = pool
+        self._entered = entered
+        self._ended = ended
+
+    async def make(self, task: Task, kind: Kind, now: float) -> Attempt:
+        """Raises what a function of the user's does that tells the units of a payload."""
+        quota = self._quotas.find(kind.name)
+        terms = Terms(
+            submissions=self._submissions,
+            desk=LedgerDesk(self._ledger, task, self._name),
+            calls=self._quotas.calls(kind),
+            deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
+            lease=self._lease,
+            entered=self._entered,
+            ended=self._ended,
+            quota=quota,
+            units=() if quota is None else await self._units(kind, task),
+        )
+        if kind.blocking and self._pool is not None:
+            return BlockingAttempt(task, kind, terms, self._pool)
+        return InlineAttempt(task, kind, terms, self._gate)
+
+    async def _units(self, kind: Kind, task: Task) -> Units:
+        in_blob = callable(kind.units) and task.payload_blob is not None
+        content = self._submissions.content
+        return units_key(kind.units_of(await asyncio.to_thread(content.payload, task) if in_blob else task.payload))
