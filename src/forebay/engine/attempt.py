@@ -14,7 +14,7 @@ from forebay.engine.desk import LedgerDesk
 from forebay.engine.lease import Lease
 from forebay.engine.quota import Quota, give_unsent
 from forebay.engine.registry import Kind
-from forebay.engine.slots import Calls, give_back
+from forebay.engine.slots import Calls
 from forebay.engine.submission import Submissions
 from forebay.engine.wishes import Units
 from forebay.limits.slot import Slot
@@ -219,9 +219,7 @@ class Attempt:
                 self._late_timer.cancel()
             if self._quota is not None:
                 self._quota.take_back(self)
-            if self.slot is not None:
-                give_back(self.slot, outcome, sent=self.started_at is not None)
-            self.calls.close(outcome)
+            outcome = self.calls.close(self.slot, outcome, sent=self.started_at is not None)
             self._ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
 
     def report_stopped(self) -> None:

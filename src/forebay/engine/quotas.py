@@ -35,14 +35,13 @@ class Quotas:
     def find(self, kind: str) -> Quota | None:
         return self._by_kind.get(kind)
 
-    async def open(self, tell: Callable[[], None]) -> None:
-        if not self._kinds:
-            return
-        await asyncio.to_thread(tell)
-        loop = asyncio.get_running_loop()
+    def open(self, tell: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        """Blocking; `tell` says what our limits are, and `loop` is where we shall hear of slots."""
+        if self._kinds:
+            tell()
         for kind in self._kinds:
             assert kind.limit is not None  # noqa: S101 - for the type checker
-            stand = await asyncio.to_thread(self._limiter().stand, kind.limit, loop=loop, label=kind.name)
+            stand = self._limiter().stand(kind.limit, loop=loop, label=kind.name)
             make = HandlerQuota if kind.slot == "handler" else CallQuota
             self._by_kind[kind.name] = make(kind, stand, self._most, self._changed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,15 +28,22 @@ _UNWELL = {
 }
 
 
-def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> None:
-    """End the call: what its outcome means for everybody else is told to the limit, unless the handler told it."""
+def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> float | None:
+    """End the call: what its outcome means for everybody else is told to the limit, unless the handler told it.
+
+    Returns how long a refusal, which did not say, holds everybody back.
+    """
     if not slot.held:
-        return
+        return None
+    backoff_s = None
     if not sent:
         slot.unsent()
     elif not slot.told:
+        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
+            backoff_s = slot.backoff_s if outcome.delay_s is None else outcome.delay_s
         _tell(slot, outcome)
     slot.release()
+    return backoff_s
 
 
 def _tell(slot: Slot, outcome: Outcome | None) -> None:
@@ -71,6 +79,7 @@ class Calls:
         self._slots: dict[str, Slot] = {}
         self._attempt: Waits | None = None
         self._closed = False
+        self._backoff_s: float | None = None
         self.waited_s = 0.0
 
     def bind(self, attempt: Waits) -> None:
@@ -116,13 +125,21 @@ class Calls:
     def leave(self, limit: str, outcome: Outcome | None) -> None:
         slot = self._slots.pop(limit, None)
         if slot is not None:
-            give_back(slot, outcome)
+            self._backoff_s = give_back(slot, outcome) or self._backoff_s
 
-    def close(self, outcome: Outcome | None) -> None:
-        """The attempt is over, however that came: what it still holds goes back."""
+    def close(self, own: Slot | None, outcome: Outcome | None, *, sent: bool) -> Outcome | None:
+        """The attempt is over, however that came: what it still holds goes back, its own slot too.
+
+        Returns the outcome; a refused task comes back when its limit does, unless it was said when.
+        """
         self._closed = True
+        if own is not None:
+            self._backoff_s = give_back(own, outcome, sent=sent)
         for limit in list(self._slots):
             self.leave(limit, outcome)
+        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED and outcome.delay_s is None:
+            return replace(outcome, delay_s=self._backoff_s)
+        return outcome
 
     def slot(
         self, limit: str | None, units: dict[str, int] | None, timeout_s: float

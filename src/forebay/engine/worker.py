@@ -134,8 +134,8 @@ class Worker:
         def renewed(renewal: Renewal) -> None:
             loop.call_soon_threadsafe(self._renewed, renewal)
 
+        await self._ask("stand", self._quotas.open, self._tell_limits, loop)
         stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
-        await self._quotas.open(self._tell_limits)
         if self._pool is not None:
             self._pool.start()
         chores = (
@@ -228,7 +228,9 @@ class Worker:
 
     def _stand(self) -> None:
         """In the lines of our limits, for as many as could run and no more."""
-        self._quotas.stand_for(self._room.places, self._ready if not self._drains and self._alive else set())
+        serves = self._alive and not self._drains
+        ready = self._quarantine.standing(self._ready, running=bool(self._attempts)) if serves else set()
+        self._quotas.stand_for(self._room.places, ready)
 
     def _quota_changed(self) -> None:
         self._stand()

@@ -19,7 +19,7 @@ from forebay.limits.fitting import misfit
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit import check_units
 from forebay.observe import emit
-from forebay.rules.cooldown import COOLDOWN, QUOTA
+from forebay.rules.cooldown import COOLDOWN, QUOTA, step
 
 if TYPE_CHECKING:
     import asyncio
@@ -240,6 +240,12 @@ class Slot:
             # A hint that makes no sense is told to the caller; that there was a refusal holds all the same.
             self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
             telling.throttled(self._desk, retry_after_s)
+
+    @property
+    def backoff_s(self) -> float | None:
+        """How long a refusal without a hint would hold everybody back, as far as it is known here."""
+        terms, answer = self._desk.main.terms, self._desk.main.answer
+        return None if terms is None or answer is None else step(terms, answer["level"] + 1) / 1000
 
     def quota_exhausted(self, retry_in_s: float) -> None:
         """A daily or monthly quota is used up: the limit is parked until then, for everybody."""
