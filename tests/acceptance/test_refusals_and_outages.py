@@ -35,7 +35,7 @@ def test_refusals_without_a_hint_pause_everybody_for_2_4_8_16_30_seconds_and_it_
                 assert standing.limit == "api"
                 assert standing.cooldown_until is not None
                 assert standing.eta_s is not None
-                assert 0 < standing.eta_s
+                assert standing.eta_s > 0
             time.sleep(0.01)
         here.order(do="refuse", limit="api", calls=0)
         assert here.app.wait(job.id, timeout_s=50).result == 30
@@ -79,7 +79,7 @@ def test_a_limit_store_that_is_killed_costs_what_its_policy_says_and_heals_by_it
         tasks = here.app.ledger.list_tasks(Query(job_id=job.id, size=500)).items
     verdict = here.judged(Rules(in_flight=5))
     assert not verdict.violations, verdict.text()
-    # Each process goes on with its part of the five, if that is the policy; else what was under way ends, and that is all.
+    # Each process goes on with its part of the five, if that is the policy; else what was under way ends, no more.
     assert meanwhile > 10 if policy == "share" else meanwhile <= 5
     assert all(task.retry_count == 0 for task in tasks)
     assert len(here.seen().calls) == 80
