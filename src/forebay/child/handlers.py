@@ -148,7 +148,7 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
         text = f"Kind {task.kind!r} has no handler in this child: its code differs from the worker's."
         return report.pack(Failed(error_class=ErrorClass.SERVICE_UNAVAILABLE, text=text))
     calls = ChildCalls(desk.ask, desk.say)
-    context = Context(task, desk, app.content, calls=calls, stopping=lambda: line.stopping(task))
+    context = Context(task, desk, app.content, calls=lambda: calls, stopping=lambda: line.stopping(task))
     try:
         value = _called(kind, context, app.content, task)
         if kind.chunk_kind is not None:

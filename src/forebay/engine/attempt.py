@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from forebay.engine import outcomes
 from forebay.engine.desk import LedgerDesk
 from forebay.engine.lease import Lease
 from forebay.engine.quota import Quota, give_unsent
+from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Kind
 from forebay.engine.slots import Calls
 from forebay.engine.submission import Submissions
@@ -45,17 +46,23 @@ class Ended(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a worker gives each attempt along."""
+    """What all attempts of a worker share."""
 
     submissions: Submissions
-    desk: LedgerDesk
-    calls: Calls
-    deadline_in_s: float | None
     lease: Lease
+    quotas: Quotas
     entered: Callable[[Attempt], None]
     ended: Ended
-    quota: Quota | None = None
-    units: Units = ()
+
+
+class Claimed(NamedTuple):
+    """A task as its worker took it; `units` are None for a kind without a limit."""
+
+    task: Task
+    kind: Kind
+    desk: LedgerDesk
+    deadline_in_s: float | None
+    units: Units | None
 
 
 class Attempt:
@@ -64,12 +71,16 @@ class Attempt:
     One that has a quota waits there until it may enter: with its slot, if its handler is one call.
     """
 
-    def __init__(self, task: Task, kind: Kind, terms: Terms) -> None:
-        self.task = task
-        self.kind = kind
-        self.desk = terms.desk
-        self.calls = terms.calls
-        self.units = terms.units
+    _left_s = 0.0
+    _runs_since = 0.0
+    _paused_at: float | None = None
+    _slept_s = 0.0
+    _calls: Calls | None = None
+    _late_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, claimed: Claimed, terms: Terms) -> None:
+        self.task, self.kind, self.desk, self._deadline_in_s, units = claimed
+        self.units: Units = units or ()
         self.slot: Slot | None = None
         self.inside = False
         self.why: Why | None = None
@@ -77,19 +88,18 @@ class Attempt:
         self.loop = asyncio.get_running_loop()
         self.submissions = terms.submissions
         self.lease = terms.lease
-        self._deadline_in_s = terms.deadline_in_s
         self._claimed_at = time.monotonic()
-        self._entered = terms.entered
-        self._ended = terms.ended
-        self._quota = terms.quota
+        self._terms = terms
+        self._quota: Quota | None = None if units is None else terms.quotas.find(self.kind.name)
         self._reported = False
-        self._left_s = task.timeout_s
-        self._runs_since = 0.0
-        self._paused_at: float | None = None
-        self._slept_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._late_timer: asyncio.TimerHandle | None = None
-        self.calls.bind(self)
+
+    @property
+    def calls(self) -> Calls:
+        """The slots it takes; most attempts never ask for one."""
+        if self._calls is None:
+            self._calls = self._terms.quotas.calls(self.kind, self)
+        return self._calls
 
     def wait(self) -> None:
         """Begin to wait: for a slot first, where one is needed."""
@@ -102,7 +112,7 @@ class Attempt:
         """Go where handlers run; a slot is held for a moment only while there is no place."""
         self.slot = slot
         self.inside = True
-        self._entered(self)
+        self._terms.entered(self)
         if slot is not None:
             self._late_timer = self.loop.call_later(_LATE_S, self._late)
         self._enter()
@@ -120,7 +130,7 @@ class Attempt:
             slot, self.slot = self.slot, None
             give_unsent(slot)
             self.inside = False
-            self._entered(self)
+            self._terms.entered(self)
             self.wait()
 
     def hand_back(self) -> None:
@@ -219,8 +229,9 @@ class Attempt:
                 self._late_timer.cancel()
             if self._quota is not None:
                 self._quota.take_back(self)
-            outcome = self.calls.close(self.slot, outcome, sent=self.started_at is not None)
-            self._ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
+            if self.slot is not None or self._calls is not None:
+                outcome = self.calls.close(self.slot, outcome, sent=self.started_at is not None)
+            self._terms.ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
 
     def report_stopped(self) -> None:
         """The handler is gone before it has said anything."""

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from forebay import failpoint
 from forebay.engine import outcomes, report
-from forebay.engine.attempt import Attempt, Terms, Why
-from forebay.engine.registry import Kind
+from forebay.engine.attempt import Attempt, Claimed, Terms, Why
 from forebay.engine.split import chunks_of
 from forebay.engine.wire import Message
 from forebay.errors import ForebayError
 from forebay.limits.slot import Slot
 from forebay.model.outcome import Canceled, Failed, Outcome
-from forebay.model.task import Task
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
@@ -26,13 +24,13 @@ if TYPE_CHECKING:
 class BlockingAttempt(Attempt):
     """Waits in the pool, then at a child behind others, then runs there."""
 
-    def __init__(self, task: Task, kind: Kind, terms: Terms, pool: Pool) -> None:
-        super().__init__(task, kind, terms)
+    def __init__(self, claimed: Claimed, terms: Terms, pool: Pool) -> None:
+        super().__init__(claimed, terms)
         self._pool = pool
         self._ladder: asyncio.Task[None] | None = None
         self._splitting: asyncio.Task[None] | None = None
         self.child: Child | None = None
-        self.ticket = [task.id, task.claim_count]
+        self.ticket = [self.task.id, self.task.claim_count]
         self.ends_at = 0.0
         self.ends_why = Why.TIMEOUT
         self._entering: asyncio.Task[None] | None = None

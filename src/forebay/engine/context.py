@@ -40,7 +40,7 @@ class Context:
         desk: Desk,
         content: Content,
         *,
-        calls: Calls,
+        calls: Callable[[], Calls],
         stopping: Callable[[], bool] | None = None,
     ) -> None:
         self._task = task
@@ -102,7 +102,7 @@ class Context:
     @property
     def remaining_s(self) -> float:
         """How long this attempt may still run; its time stands still while it waits for a slot."""
-        return max(0.0, self._ends_at + self._calls.waited_s - time.monotonic())
+        return max(0.0, self._ends_at + self._calls().waited_s - time.monotonic())
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -137,7 +137,7 @@ class Context:
         None in time is `Busy`; let it pass, and the task comes back later, with no retry burnt.
         """
         checked = None if units is None else check_units(units)
-        return self._calls.slot(limit, checked, check_seconds("timeout_s", timeout_s, most=MAX_SLOT_WAIT_S))
+        return self._calls().slot(limit, checked, check_seconds("timeout_s", timeout_s, most=MAX_SLOT_WAIT_S))
 
     def begin(self) -> None:
         """The handler starts now."""

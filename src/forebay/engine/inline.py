@@ -6,13 +6,12 @@ import asyncio
 
 from forebay import failpoint
 from forebay.engine import outcomes
-from forebay.engine.attempt import Attempt, Terms, Why
+from forebay.engine.attempt import Attempt, Claimed, Terms, Why
 from forebay.engine.context import Context
 from forebay.engine.gate import Gate
-from forebay.engine.registry import Kind, call_arguments
+from forebay.engine.registry import call_arguments
 from forebay.engine.split import chunks_of
 from forebay.model.outcome import Completed, Outcome
-from forebay.model.task import Task
 
 _ABANDON_S = 2.0
 
@@ -20,10 +19,10 @@ _ABANDON_S = 2.0
 class InlineAttempt(Attempt):
     """Stopping it cancels the handler; one that will not be cancelled is left behind after two seconds."""
 
-    def __init__(self, task: Task, kind: Kind, terms: Terms, gate: Gate) -> None:
-        super().__init__(task, kind, terms)
+    def __init__(self, claimed: Claimed, terms: Terms, gate: Gate) -> None:
+        super().__init__(claimed, terms)
         self._gate = gate
-        self._context = Context(task, terms.desk, terms.submissions.content, calls=terms.calls)
+        self._context = Context(self.task, self.desk, terms.submissions.content, calls=lambda: self.calls)
         self._runner: asyncio.Task[None] | None = None
 
     def _enter(self) -> None:

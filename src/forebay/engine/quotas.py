@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from forebay.engine.quota import CallQuota, HandlerQuota, Quota
 from forebay.engine.registry import Kind
-from forebay.engine.slots import Calls
+from forebay.engine.slots import Calls, Waits
 from forebay.errors import ForebayError
 from forebay.limits.limiter import Limiter
 from forebay.model.exchange import Want
@@ -32,6 +32,9 @@ class Quotas:
     def __iter__(self) -> Iterator[Quota]:
         return iter(self._by_kind.values())
 
+    def __bool__(self) -> bool:
+        return bool(self._by_kind)
+
     def find(self, kind: str) -> Quota | None:
         return self._by_kind.get(kind)
 
@@ -45,9 +48,9 @@ class Quotas:
             make = HandlerQuota if kind.slot == "handler" else CallQuota
             self._by_kind[kind.name] = make(kind, stand, self._most, self._changed)
 
-    def calls(self, kind: Kind) -> Calls:
+    def calls(self, kind: Kind, attempt: Waits) -> Calls:
         """Slots for one attempt."""
-        return Calls(self._limiter, limit=kind.limit, held=kind.limit is not None and kind.slot == "handler")
+        return Calls(self._limiter, attempt, limit=kind.limit, held=kind.limit is not None and kind.slot == "handler")
 
     @property
     def hungry(self) -> bool:

@@ -72,18 +72,15 @@ class Waits(Protocol):
 class Calls:
     """One slot at a time of each limit, for one attempt, in its worker's loop."""
 
-    def __init__(self, limiter: Callable[[], Limiter], *, limit: str | None, held: bool) -> None:
+    def __init__(self, limiter: Callable[[], Limiter], attempt: Waits, *, limit: str | None, held: bool) -> None:
         self._limiter = limiter
+        self._attempt = attempt
         self._limit = limit
         self._held = {limit} if held else set()
         self._slots: dict[str, Slot] = {}
-        self._attempt: Waits | None = None
         self._closed = False
         self._backoff_s: float | None = None
         self.waited_s = 0.0
-
-    def bind(self, attempt: Waits) -> None:
-        self._attempt = attempt
 
     def named(self, limit: str | None) -> str:
         """The limit that is meant."""
@@ -99,7 +96,6 @@ class Calls:
 
     async def enter(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Slot:
         name = self.named(limit)
-        assert self._attempt is not None  # noqa: S101 - for the type checker: it was bound to it when it was made
         self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s)
         ours = name == self._limit
         began_at = steady()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from forebay.engine.attempt import Attempt, Ended, Terms
+from forebay.engine.attempt import Attempt, Claimed, Ended, Terms
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.desk import LedgerDesk
 from forebay.engine.gate import Gate
@@ -37,34 +37,24 @@ class Starter:
         ended: Ended,
     ) -> None:
         self._ledger = ledger
-        self._submissions = submissions
+        self._content = submissions.content
         self._name = name
-        self._lease = lease
         self._quotas = quotas
         self._gate = gate
         self._pool = pool
-        self._entered = entered
-        self._ended = ended
+        self._terms = Terms(submissions=submissions, lease=lease, quotas=quotas, entered=entered, ended=ended)
 
     async def make(self, task: Task, kind: Kind, now: float) -> Attempt:
         """Raises what a function of the user's does that tells the units of a payload."""
-        quota = self._quotas.find(kind.name)
-        terms = Terms(
-            submissions=self._submissions,
-            desk=LedgerDesk(self._ledger, task, self._name),
-            calls=self._quotas.calls(kind),
-            deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
-            lease=self._lease,
-            entered=self._entered,
-            ended=self._ended,
-            quota=quota,
-            units=() if quota is None else await self._units(kind, task),
-        )
+        units = None if self._quotas.find(kind.name) is None else await self._units(kind, task)
+        desk = LedgerDesk(self._ledger, task, self._name)
+        deadline_in_s = None if task.deadline_at is None else task.deadline_at - now
+        claimed = Claimed(task, kind, desk, deadline_in_s, units)
         if kind.blocking and self._pool is not None:
-            return BlockingAttempt(task, kind, terms, self._pool)
-        return InlineAttempt(task, kind, terms, self._gate)
+            return BlockingAttempt(claimed, self._terms, self._pool)
+        return InlineAttempt(claimed, self._terms, self._gate)
 
     async def _units(self, kind: Kind, task: Task) -> Units:
         in_blob = callable(kind.units) and task.payload_blob is not None
-        content = self._submissions.content
-        return units_key(kind.units_of(await asyncio.to_thread(content.payload, task) if in_blob else task.payload))
+        payload = await asyncio.to_thread(self._content.payload, task) if in_blob else task.payload
+        return units_key(kind.units_of(payload))

@@ -228,6 +228,8 @@ class Worker:
 
     def _stand(self) -> None:
         """In the lines of our limits, for as many as could run and no more."""
+        if not self._quotas:
+            return
         serves = self._alive and not self._drains
         ready = self._quarantine.standing(self._ready, running=bool(self._attempts)) if serves else set()
         self._quotas.stand_for(self._room.places, ready)
