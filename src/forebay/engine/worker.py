@@ -134,8 +134,13 @@ class Worker:
         def renewed(renewal: Renewal) -> None:
             loop.call_soon_threadsafe(self._renewed, renewal)
 
-        await self._ask("stand", self._quotas.open, self._tell_limits, loop)
-        stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
+        try:
+            await self._ask("stand", self._quotas.open, self._tell_limits, loop)
+            stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
+        except StoreError:
+            if self._drains:
+                return  # told to end before it could begin
+            raise
         if self._pool is not None:
             self._pool.start()
         chores = (
