@@ -131,7 +131,14 @@ class Attempt:
             give_unsent(slot)
             self.inside = False
             self._terms.entered(self)
+            if self._quota is not None:
+                self._quota.late()
             self.wait()
+
+    @property
+    def queues(self) -> bool:
+        """Whether it has entered and waits for a place."""
+        return self.inside and self.started_at is None and not self._reported
 
     def hand_back(self) -> None:
         """It waits for a slot that does not come."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SHUT_S = 1.0
 _IDLE_SLOT_S = 1.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 5.0
 
 
 class Quota(Protocol):
@@ -53,6 +55,9 @@ class Quota(Protocol):
     def waited(self, attempt: Attempt, *, got: bool) -> None:
         """Its handler stands in line no more: it got its slot, or none."""
 
+    def late(self) -> None:
+        """An attempt gave its slot back because it found no place in time."""
+
     def unused(self, *, ready: bool) -> None:
         """After an exchange: slots for which there is no task go back."""
 
@@ -76,6 +81,29 @@ class _Shut:
         emit("limit_unusable", limit=kind.limit, kind=kind.name, error_code=code, text=str(error), pause_s=_SHUT_S)
 
 
+class _Next:
+    """Whether one may wait for a place with its slot in hand: the next to run, if that is soon.
+
+    Where tasks are quick, this saves the way to the limit; where they are long it is tried ever more rarely, so that
+    neither the slot stands idle nor the kind waits for ever behind others.
+    """
+
+    def __init__(self) -> None:
+        self._again_at = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+
+    @property
+    def allowed(self) -> int:
+        return int(steady() >= self._again_at)
+
+    def in_vain(self) -> None:
+        self._again_at = steady() + self._pause_s
+        self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+
+    def used(self) -> None:
+        self._pause_s = _FIRST_PAUSE_S
+
+
 class HandlerQuota:
     """The handler is one call: it starts with its slot, which it got by standing in line with its own units."""
 
@@ -86,8 +114,10 @@ class HandlerQuota:
         self._wishes = Wishes(stand, self._granted, self._refused)
         self._attempts: deque[Attempt] = deque()
         self._slots: list[tuple[Slot, Units, float]] = []
+        self._entered: list[Attempt] = []
         self._usual = units_key({"calls": 1} if callable(kind.units) else kind.units_of(None))
         self._shut = _Shut()
+        self._next = _Next()
 
     @property
     def hungry(self) -> bool:
@@ -99,7 +129,10 @@ class HandlerQuota:
     def stand_for(self, places: int, *, ready: bool) -> None:
         needed: Counter[Units] = Counter()
         if not self._shut:
-            free = max(0, places - len(self._slots))
+            if any(attempt.started_at is not None for attempt in self._entered):
+                self._next.used()
+            self._entered = [attempt for attempt in self._entered if attempt.queues]
+            free = max(0, max(places, self._next.allowed - len(self._entered)) - len(self._slots))
             needed.update(attempt.units for attempt in list(self._attempts)[:free])
             if ready:
                 needed[self._usual] += free - needed.total()
@@ -110,7 +143,7 @@ class HandlerQuota:
         for index, (slot, units, _) in enumerate(self._slots):
             if units == attempt.units:
                 del self._slots[index]
-                attempt.enter(slot)
+                self._enter(attempt, slot)
                 return
         if self._slots:
             # It takes something else than the slot that was there for it: what it does take comes first in line.
@@ -139,8 +172,17 @@ class HandlerQuota:
         else:
             self._attempts.remove(attempt)
             self._ahead.waited(attempt.waited_s)
-            attempt.enter(slot)
+            self._enter(attempt, slot)
         self._changed()
+
+    def _enter(self, attempt: Attempt, slot: Slot) -> None:
+        attempt.enter(slot)
+        if attempt.queues:
+            self._entered.append(attempt)
+
+    def late(self) -> None:
+        """A slot went back because there was no place for it."""
+        self._next.in_vain()
 
     def _refused(self, error: Exception, units: Units) -> None:
         """No slot, and it would be no use to wait for it."""
@@ -212,6 +254,9 @@ class CallQuota:
         """It stands in line for its first slot."""
         if attempt in self._preparing:
             self._preparing[attempt] = steady()
+
+    def late(self) -> None:
+        """Its attempts enter without a slot."""
 
     def waited(self, attempt: Attempt, *, got: bool) -> None:
         since = self._preparing.pop(attempt, None)

@@ -50,7 +50,8 @@ class Quotas:
 
     def calls(self, kind: Kind, attempt: Waits) -> Calls:
         """Slots for one attempt."""
-        return Calls(self._limiter, attempt, limit=kind.limit, held=kind.limit is not None and kind.slot == "handler")
+        held = kind.limit is not None and kind.slot == "handler"
+        return Calls(self._limiter, attempt, limit=kind.limit, held=held, label=kind.name)
 
     @property
     def hungry(self) -> bool:

@@ -52,8 +52,8 @@ class _Side:
 
     @property
     def places(self) -> int:
-        """One at least: whoever gets a slot is the next to run, however many wait here already."""
-        return max(1, self._capacity - self.in_hand)
+        """Less than none if more wait here already than can run."""
+        return self._capacity - self.in_hand
 
     def hungry(self, ready: set[str]) -> list[str]:
         """The kinds to ask for: those that are known to have work, else all."""

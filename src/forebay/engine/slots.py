@@ -72,9 +72,12 @@ class Waits(Protocol):
 class Calls:
     """One slot at a time of each limit, for one attempt, in its worker's loop."""
 
-    def __init__(self, limiter: Callable[[], Limiter], attempt: Waits, *, limit: str | None, held: bool) -> None:
+    def __init__(
+        self, limiter: Callable[[], Limiter], attempt: Waits, *, limit: str | None, held: bool, label: str
+    ) -> None:
         self._limiter = limiter
         self._attempt = attempt
+        self._label = label
         self._limit = limit
         self._held = {limit} if held else set()
         self._slots: dict[str, Slot] = {}
@@ -96,7 +99,7 @@ class Calls:
 
     async def enter(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Slot:
         name = self.named(limit)
-        self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s)
+        self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s, label=self._label)
         ours = name == self._limit
         began_at = steady()
         self._attempt.pause(ours=ours)
