@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from forebay.errors import Busy
 from forebay.limits.desk import Desk
-from forebay.limits.fitting import bound_text
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
 from forebay.observe import emit, wanted
 from forebay.rules.admission import FOREVER, IN_FLIGHT
+from forebay.rules.window_log import bound_text
 from forebay.rules.window_log import name as window_name
 
 _FAR_S = FOREVER / 2000
