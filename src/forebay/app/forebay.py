@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from forebay import ids
-from forebay.app.explain import explain
 from forebay.app.finished import Finished
 from forebay.app.limits import AppLimits
 from forebay.blobs import Blobs, open_blobs
@@ -24,11 +23,13 @@ from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
 from forebay.model.payload import Json
 from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
-from forebay.stores.address import open_ledger
+from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 
 if TYPE_CHECKING:
+    from forebay.app.explain import Explainer
     from forebay.limits.limiter import Limiter
     from forebay.settings import Settings
     from forebay.stores.limit_base import LimitStore
@@ -55,7 +56,7 @@ class Forebay:
         self._given_settings = settings
         self._lock = threading.RLock()
         self._opened_ledger: Ledger | None = None
-        self.limits = AppLimits(self._make_limiter)
+        self.limits = AppLimits(self._make_limiter, self._limits_missing)
         self._pipelines: dict[str, Pipeline] = {}
         self.registry = Registry()
 
@@ -103,6 +104,11 @@ class Forebay:
 
             return str(beside(self._given_ledger))
         return self.settings.limits
+
+    def _limits_missing(self) -> bool:
+        address = self._limits_address()
+        file = sqlite_file(address) if isinstance(address, str) else None
+        return file is not None and not file.exists()
 
     @cached_property
     def blobs(self) -> Blobs:
@@ -274,7 +280,17 @@ class Forebay:
 
     def why(self, identifier: str) -> tuple[Reason, ...]:
         """Why it does not run now, and until when; the first reason is what to look at."""
-        return explain(self.ledger, self.get(identifier), now=time.time())
+        return self.standing(identifier).reasons
+
+    def standing(self, identifier: str) -> Standing:
+        """Why it waits, behind how many, until when, what binds, and whether more workers would help."""
+        return self.look().standing(self.get(identifier))
+
+    def look(self) -> Explainer:
+        """Around all tasks at once, for those who ask about many."""
+        from forebay.app.explain import Explainer  # noqa: PLC0415 - those who only submit need none of it
+
+        return Explainer(self.ledger, self.limits.found, self.registry, now=time.time())
 
     def result(self, identifier: str, *, timeout_s: float | None = None) -> Json | bytes:
         """Wait for it and return its result, or raise with the error it ended with."""

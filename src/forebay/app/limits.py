@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class AppLimits:
     """Nothing is opened before it is needed; `make` is called once for each opening."""
 
-    def __init__(self, make: Callable[[], Limiter]) -> None:
+    def __init__(self, make: Callable[[], Limiter], missing: Callable[[], bool] = lambda: False) -> None:
         self._make = make
+        self._missing = missing
         self._defined: dict[str, Limit] = {}
         self._lock = threading.Lock()
         self._limiter: Limiter | None = None
@@ -41,6 +42,10 @@ class AppLimits:
             if self._limiter is None:
                 self._limiter = self._make()
             return self._limiter
+
+    def found(self) -> Limiter | None:
+        """None where there is no store yet: looking must not make one."""
+        return None if self._limiter is None and self._missing() else self.limiter
 
     def tell(self, kinds: Iterable[Kind]) -> None:
         """Before a worker begins: what code, file and environment say; a kind whose limit nobody knows is refused.

@@ -26,6 +26,7 @@ class Desk:
         self.main = self._make(store)
         self._spare: Line | None = None
         self._told = False
+        self.refused_at = -1  # calls that were granted until then were under way when a provider refused one
 
     @property
     def line(self) -> Line:

@@ -24,6 +24,7 @@ from forebay.model.limit import Limit, check_seconds, check_units
 from forebay.model.limit_record import Layer, Record
 from forebay.model.names import check_label, check_name
 from forebay.rules import limit_actions as actions
+from forebay.rules.foresight import Outlook
 from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore
 
@@ -221,11 +222,19 @@ class Limiter:
     def names(self) -> list[str]:
         return self._store.names()
 
-    def usage(self, name: str) -> Usage:
-        """How a limit stands, and who holds and waits for it."""
+    def outlook(self, name: str) -> Outlook:
+        """A limit as it is now, to be asked when those could start who wait elsewhere, such as in a ledger."""
+        return Outlook.of(name, *self._read(name))
+
+    def _read(self, name: str) -> tuple[Record, int]:
         record, raw = self._store.read(check_name("limit", name))
         if record is None or not record["eras"]:
             raise self._no_such(name)
+        return record, raw
+
+    def usage(self, name: str) -> Usage:
+        """How a limit stands, and who holds and waits for it."""
+        record, raw = self._read(name)
         desk = self._desks.get(name)
         return usage_of(name, record, raw, degraded=desk is not None and desk.degraded)
 

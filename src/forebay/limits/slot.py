@@ -238,8 +238,8 @@ class Slot:
                 wait = _seconds("retry_after_s", retry_after_s, most=_DAY_S)
         finally:
             # A hint that makes no sense is told to the caller; that there was a refusal holds all the same.
-            self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
-            telling.throttled(self._desk, retry_after_s)
+            call = self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
+            telling.throttled(self._desk, call.at, retry_after_s)
 
     @property
     def backoff_s(self) -> float | None:
@@ -252,7 +252,7 @@ class Slot:
         self._hint(QUOTA, _seconds("retry_in_s", retry_in_s, most=_MAX_PARK_S), 0)
         emit("quota_exhausted", limit=self.limit, retry_in_s=retry_in_s)
 
-    def _hint(self, kind: str, wait_s: float, jitter: int) -> None:
+    def _hint(self, kind: str, wait_s: float, jitter: int) -> Call:
         call = self._checked()
         self._outcome = ""
         with call.line.lock:
@@ -260,6 +260,7 @@ class Slot:
                 {"kind": kind, "at": call.at, "wait": int(wait_s * 1000) if wait_s >= 0 else -1, "jitter": jitter}
             )
         self._pump.poke()
+        return call
 
     def failed(self) -> None:
         """The provider is unwell (5xx, no connection); a few of these in a row pause the limit for everybody."""
