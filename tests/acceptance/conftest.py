@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ class Make:
         self._ledger = ledger
         self._valkey = valkey
 
-    def __call__(self, *, limits: str | None = None, control: str = "", **terms: object) -> Ground:
+    def __call__(self, *, limits: str = "", control: str = "", **terms: Any) -> Ground:  # noqa: ANN401 - of a limit
         return Ground(
             self._folder,
             ledger=self._ledger,

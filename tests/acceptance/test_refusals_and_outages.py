@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,13 @@ def test_a_limit_store_that_is_killed_costs_what_its_policy_says_and_heals_by_it
     ground: Make, own_valkey: Server, policy: str
 ) -> None:
     """Killed, it comes back empty: what it had forgotten is not granted twice."""
-    terms = {"in_flight": 5, "when_store_down": policy, "lease_s": 1.5, "heartbeat_s": 0.4, "call_timeout_s": 1.0}
+    terms: dict[str, Any] = {
+        "in_flight": 5,
+        "when_store_down": policy,
+        "lease_s": 1.5,
+        "heartbeat_s": 0.4,
+        "call_timeout_s": 1.0,
+    }
     with ground(limits=own_valkey.url, **terms) as here:
         job = here.app.start("pages", chunks=[{"work_s": 0.2}] * 80)
         here.work(3)

@@ -8,7 +8,8 @@ from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
 from forebay.observe import emit, wanted
 from forebay.rules import cooldown
-from forebay.rules.admission import FOREVER, IN_FLIGHT
+from forebay.rules.forecast import IN_FLIGHT
+from forebay.rules.limit_state import FOREVER
 from forebay.rules.window_log import bound_text
 from forebay.rules.window_log import name as window_name
 

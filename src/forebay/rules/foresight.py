@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from forebay.model.limit import CALLS
 from forebay.model.limit_record import Record, Terms
 from forebay.model.task import WaitReason
-from forebay.rules import admission, cooldown
+from forebay.rules import cooldown, forecast, limit_state
 from forebay.rules import window_log as logs
-from forebay.rules.admission import Ahead
+from forebay.rules.forecast import Ahead
 from forebay.rules.why import Gate, LimitView
 
 _NOBODY = Ahead(0, {})
@@ -32,9 +32,9 @@ class Outlook:
 
     @staticmethod
     def of(name: str, record: Record, raw: int) -> Outlook:
-        now = admission.logical(record, raw)
-        terms = admission.terms_at(record, now)
-        admission.tidy(record, terms, now)
+        now = limit_state.logical(record, raw)
+        terms = limit_state.terms_at(record, now)
+        limit_state.tidy(record, terms, now)
         return Outlook(name, record, terms, now)
 
     def view(
@@ -46,18 +46,18 @@ class Outlook:
         """
         needed = self._usual_units(kind) if units is None else dict(units)
         before = self._before(kind, ahead + self._in_hand(kind, running), needed)
-        eta, _ = admission.forecast(self.record, self.terms, before, needed, self.now)
+        eta, _ = forecast.foretold(self.record, self.terms, before, needed, self.now)
         cool = self.record["cool"]
         return LimitView(
             gates=self._gates(needed, at),
-            eta_s=None if eta >= admission.FOREVER // 2 else eta / 1000,
+            eta_s=None if eta >= limit_state.FOREVER // 2 else eta / 1000,
             cooldown_for_s=max(0, cool["until"] - self.now) / 1000,
             level=cool["level"],
             mean_call_s=self.record["mean"] / 1000,
         )
 
     def _usual_units(self, kind: str) -> dict[str, int]:
-        runs = [place.run["units"] for place in admission.line(self.record) if place.run["label"] == kind]
+        runs = [place.run["units"] for place in limit_state.line(self.record) if place.run["label"] == kind]
         calls = [call for seat in self.record["seats"].values() for call in seat["calls"] if call["label"] == kind]
         newest = max(calls, key=lambda call: call["at"], default=None)
         return runs[-1] if runs else newest["units"] if newest else {CALLS: 1}
@@ -65,7 +65,7 @@ class Outlook:
     def _in_hand(self, kind: str, running: int) -> int:
         """How many tasks of the kind are claimed and stand in line: they come before all that are not."""
         calls = sum(call["label"] == kind for seat in self.record["seats"].values() for call in seat["calls"])
-        wishes = sum(place.run["count"] for place in admission.line(self.record) if place.run["label"] == kind)
+        wishes = sum(place.run["count"] for place in limit_state.line(self.record) if place.run["label"] == kind)
         return min(wishes, max(0, running - calls))
 
     def _before(self, kind: str, own: int, units: Mapping[str, int]) -> Ahead:
@@ -74,13 +74,13 @@ class Outlook:
         Its kind's places in line are for these same tasks, so they are not counted once more.
         """
         others, needed, left = 0, {unit: own * each for unit, each in units.items()}, own
-        for place in admission.line(self.record):
+        for place in limit_state.line(self.record):
             run = place.run
             if run["label"] == kind:
                 left -= run["count"]
                 if left < 0:
                     break  # one of these places is its own
-            elif not admission.too_large(self.terms, run["units"]):
+            elif not limit_state.too_large(self.terms, run["units"]):
                 others += run["count"]
                 for unit, each in run["units"].items():
                     needed[unit] = needed.get(unit, 0) + each * run["count"]
@@ -88,27 +88,27 @@ class Outlook:
 
     def _gates(self, units: dict[str, int], at: float) -> tuple[Gate, ...]:
         """What would keep it out even if nobody were before it."""
-        _, by = admission.forecast(self.record, self.terms, _NOBODY, units, self.now)
+        _, by = forecast.foretold(self.record, self.terms, _NOBODY, units, self.now)
         return tuple(self._gate(each, units, at) for each in by)
 
     def _gate(self, by: str, units: dict[str, int], at: float) -> Gate:
         named = f"limit {self.name!r}"
-        if by == admission.PAUSED:
+        if by == limit_state.PAUSED:
             return self._paused(named, at)
         if by in _COOLING:
             until = self._instant(self.record["cool"]["until"], at)
             text = f"{named} {_COOLING[by]} (level {self.record['cool']['level']})"
             return Gate(reason=WaitReason(by), text=text, until=until, binds=f"{by} of {self.name}")
-        if by == admission.RELEARNING:
+        if by == limit_state.RELEARNING:
             text = f"{named} holds back, because its store has forgotten what was in use"
             until = self._instant(self.record["hold"], at)
             return Gate(reason=WaitReason.LIMIT, text=text, until=until, binds=by)
-        if by == admission.RAMP:
+        if by == forecast.RAMP:
             until = self._instant(cooldown.next_room_at(self.record, self.now), at)
             text = f"{named} comes back step by step after a cool-down"
             return Gate(reason=WaitReason.LIMIT, text=text, until=until, binds=by)
-        if by == admission.IN_FLIGHT:
-            used = f"{admission.in_flight(self.record)}/{self.terms['in_flight']}"
+        if by == forecast.IN_FLIGHT:
+            used = f"{limit_state.in_flight(self.record)}/{self.terms['in_flight']}"
             return Gate(reason=WaitReason.LIMIT, text=f"{named} has {used} calls in flight", binds=f"in_flight {used}")
         return self._full_window(by, named, units, at)
 
