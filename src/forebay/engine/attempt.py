@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Kind
 from forebay.engine.slots import Calls
 from forebay.engine.submission import Submissions
+from forebay.engine.watch import Watch
 from forebay.engine.wishes import Units
 from forebay.limits.slot import Slot
 from forebay.model.outcome import Canceled, Outcome
@@ -71,6 +73,8 @@ class Attempt:
     One that has a quota waits there until it may enter: with its slot, if its handler is one call.
     """
 
+    ends_at = math.inf
+    _ends_why = Why.TIMEOUT
     _left_s = 0.0
     _runs_since = 0.0
     _paused_at: float | None = None
@@ -191,7 +195,7 @@ class Attempt:
             self._paused_at = time.monotonic()
             self._left_s -= self._paused_at - self._runs_since
             if self._deadline_in_s is None:
-                self._disarm()
+                self.ends_at = math.inf
             else:
                 self._arm(max(0.0, self._deadline_in_s - (self._paused_at - self._claimed_at)), Why.DEADLINE)
             if ours and self._quota is not None:
@@ -207,11 +211,17 @@ class Attempt:
                 self._quota.waited(self, got=got)
 
     def _arm(self, limit_s: float, why: Why) -> None:
-        self._cancel_timer()
-        self._timer = self.loop.call_later(limit_s, self.stop, why)
+        self.ends_at, self._ends_why = self.loop.time() + limit_s, why
+        watch = self._watch()
+        if watch is not None:
+            watch.until(self.ends_at)
 
-    def _disarm(self) -> None:
-        self._cancel_timer()
+    def _watch(self) -> Watch | None:
+        """Who ends it when its time is over."""
+        raise NotImplementedError
+
+    def overdue_now(self) -> None:
+        self.stop(self._ends_why)
 
     def stop(self, why: Why) -> None:
         """Begin to end it; the first reason stands."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import TYPE_CHECKING
 
 from forebay import failpoint
 from forebay.engine import outcomes, report
 from forebay.engine.attempt import Attempt, Claimed, Terms, Why
 from forebay.engine.split import chunks_of
+from forebay.engine.watch import Watch
 from forebay.engine.wire import Message
 from forebay.errors import ForebayError
 from forebay.limits.slot import Slot
@@ -31,8 +31,6 @@ class BlockingAttempt(Attempt):
         self._splitting: asyncio.Task[None] | None = None
         self.child: Child | None = None
         self.ticket = [self.task.id, self.task.claim_count]
-        self.ends_at = 0.0
-        self.ends_why = Why.TIMEOUT
         self._entering: asyncio.Task[None] | None = None
 
     def _enter(self) -> None:
@@ -53,13 +51,8 @@ class BlockingAttempt(Attempt):
     def _take_back(self) -> bool:
         return self._pool.take_back(self)
 
-    def _arm(self, limit_s: float, why: Why) -> None:
-        self.ends_at, self.ends_why = self.loop.time() + limit_s, why
-        if self.child is not None:
-            self.child.watch(self.ends_at)
-
-    def _disarm(self) -> None:
-        self.ends_at = math.inf
+    def _watch(self) -> Watch | None:
+        return None if self.child is None else self.child.watch
 
     def _stop(self) -> None:
         if self.started_at is None and (self._pool.take_back(self) or self.child is None):

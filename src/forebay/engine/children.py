@@ -13,12 +13,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from forebay.engine import report, strays, wire
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.desk import packed, to_run
 from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
+from forebay.engine.watch import Watch
 from forebay.engine.wire import Message
 from forebay.model.exchange import Usage
 from forebay.observe import emit
@@ -75,7 +77,7 @@ class Child(asyncio.Protocol):
         self.queue: deque[BlockingAttempt] = deque()
         self._left: list[BlockingAttempt] = []
         self._series = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self.watch = Watch(lambda: islice(self.queue, 1))
         self.spent = False
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
@@ -136,22 +138,6 @@ class Child(asyncio.Protocol):
             self._transport.write(wire.pack({"run": tasks, "series": self._series, "sure_until": sure_until}))
         if idle:
             self.queue[0].begin()
-
-    def watch(self, until: float) -> None:
-        """End what runs then, if it still does. One timer for all: most tasks end long before it would be due."""
-        if self._timer is None or self._timer.when() > until:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(until, self._end_overdue)
-
-    def _end_overdue(self) -> None:
-        self._timer = None
-        if self.queue:
-            head = self.queue[0]
-            if head.ends_at <= self._loop.time():
-                head.stop(head.ends_why)
-            else:
-                self.watch(head.ends_at)
 
     def recall(self) -> list[BlockingAttempt]:
         """Those that have not started, taken back: the child will not start them."""
@@ -291,8 +277,7 @@ class Child(asyncio.Protocol):
             return
         self._left = self._take_tickets()
         self.gone.set_result(None)
-        if self._timer is not None:
-            self._timer.cancel()
+        self.watch.close()
         self._close_files()
         ended = ChildEnded(self._process.poll(), self._said)
         if not self.ready.done():

@@ -11,6 +11,7 @@ from forebay.engine.context import Context
 from forebay.engine.gate import Gate
 from forebay.engine.registry import call_arguments
 from forebay.engine.split import chunks_of
+from forebay.engine.watch import Watch
 from forebay.model.outcome import Completed, Outcome
 
 _ABANDON_S = 2.0
@@ -31,6 +32,9 @@ class InlineAttempt(Attempt):
     def _take_back(self) -> bool:
         return self._gate.take_back(self)
 
+    def _watch(self) -> Watch | None:
+        return self._gate.watch
+
     def go(self) -> None:
         self._runner = self.loop.create_task(self._run())
 
@@ -38,7 +42,7 @@ class InlineAttempt(Attempt):
         began = self._runner is not None and not self._reported
         super().report(outcome)
         if began:
-            self._gate.freed()
+            self._gate.freed(self)
 
     def _stop(self) -> None:
         if self._runner is None:
