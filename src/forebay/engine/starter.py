@@ -39,14 +39,12 @@ class Starter:
         self._ledger = ledger
         self._content = submissions.content
         self._name = name
-        self._quotas = quotas
         self._gate = gate
         self._pool = pool
         self._terms = Terms(submissions=submissions, lease=lease, quotas=quotas, entered=entered, ended=ended)
 
-    async def make(self, task: Task, kind: Kind, now: float) -> Attempt:
-        """Raises what a function of the user's does that tells the units of a payload."""
-        units = None if self._quotas.find(kind.name) is None else await self._units(kind, task)
+    def make(self, task: Task, kind: Kind, now: float, units: Units | None = None) -> Attempt:
+        """`units` for those whose kind has a limit."""
         desk = LedgerDesk(self._ledger, task, self._name)
         deadline_in_s = None if task.deadline_at is None else task.deadline_at - now
         claimed = Claimed(task, kind, desk, deadline_in_s, units)
@@ -54,7 +52,8 @@ class Starter:
             return BlockingAttempt(claimed, self._terms, self._pool)
         return InlineAttempt(claimed, self._terms, self._gate)
 
-    async def _units(self, kind: Kind, task: Task) -> Units:
+    async def units(self, task: Task, kind: Kind) -> Units:
+        """Raises what a function of the user's does that tells them by the payload."""
         in_blob = callable(kind.units) and task.payload_blob is not None
         payload = await asyncio.to_thread(self._content.payload, task) if in_blob else task.payload
         return units_key(kind.units_of(payload))

@@ -276,13 +276,16 @@ class Worker:
     async def _start(self, tasks: Sequence[Task], now: float) -> None:
         for task in tasks:
             kind = self._registry[task.kind]
-            try:
-                attempt = await self._starter.make(task, kind, now)
-            except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
-                self._settle(task, outcomes.of_error(error), 0.0)
-            else:
-                self._attempts[(task.id, task.claim_count)] = attempt
-                attempt.wait()
+            units = None
+            if kind.limit is not None:
+                try:
+                    units = await self._starter.units(task, kind)
+                except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
+                    self._settle(task, outcomes.of_error(error), 0.0)
+                    continue
+            attempt = self._starter.make(task, kind, now, units)
+            self._attempts[(task.id, task.claim_count)] = attempt
+            attempt.wait()
 
     def _entered(self, attempt: Attempt) -> None:
         """It takes room from now on, or no more."""
@@ -296,8 +299,9 @@ class Worker:
         self._attempts.pop((task.id, task.claim_count), None)
         if attempt.inside:
             self._room.freed(attempt.kind, attempt.run_s)
-        self._quotas.ended(attempt.kind, outcome)
-        self._stand()
+        if self._quotas:
+            self._quotas.ended(attempt.kind, outcome)
+            self._stand()
         if outcome is not None:
             self._settle(task, outcome, attempt.run_s)
         elif attempt.why is Why.LEASE_LOST:
