@@ -349,6 +349,8 @@ class Worker:
         if not renewal.alive:
             self._alive = False
             self._pace.wake()
+        if renewal.drain and not self._drains:
+            self.drain("asked")
         asked = set(renewal.cancel_requested)
         for attempt in list(self._attempts.values()):
             if attempt.task.id in asked:
