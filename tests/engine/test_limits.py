@@ -251,13 +251,30 @@ def test_the_clock_of_an_attempt_stands_still_while_it_waits_for_a_slot(
     assert timeout_s / 2 < left_s <= timeout_s
 
 
-def test_a_handler_that_is_killed_gives_its_slot_back(here: Ground) -> None:
+def test_a_handler_that_is_killed_gives_its_slot_back_where_that_stops_its_call(here: Ground) -> None:
     task = here.app.submit("hangs")
 
     async def scenario() -> None:
         async with here.worker():
             await here.ended(task.id)
-            await here.until(lambda: usage(here).in_flight == 0)
+            await here.until(lambda: usage(here, "stops").in_flight == 0)
+
+    run(scenario)
+    assert here.task(task.id).error_class == "timeout"
+
+
+@pytest.mark.parametrize("kind", ["hangs_on", "hangs_on_inside"])
+def test_a_call_that_was_cut_off_counts_until_the_provider_cannot_work_on_it_any_more(here: Ground, kind: str) -> None:
+    task = here.app.submit(kind)
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(task.id)
+            assert usage(here, "goes-on").in_flight == 1
+            began = asyncio.get_running_loop().time()
+            await here.until(lambda: usage(here, "goes-on").in_flight == 0)
+            # 2 s for the call and 0.3 s for its way, of which the handler has had 0.3 s and its end a moment.
+            assert asyncio.get_running_loop().time() - began > 1.0
 
     run(scenario)
     assert here.task(task.id).error_class == "timeout"

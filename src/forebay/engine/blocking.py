@@ -61,7 +61,9 @@ class BlockingAttempt(Attempt):
             self._ladder = self.loop.create_task(self._climb(self.child))
 
     async def _climb(self, child: Child) -> None:
-        if not await child.stop(self, str(self.why)):
+        await child.stop(self, str(self.why))
+        if self not in child.queue and self._splitting is None:
+            # Killed, or its ticket was taken back before it began; what it answered in time stands.
             self.report_stopped()
 
     def answered(self, message: Message) -> None:

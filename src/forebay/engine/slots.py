@@ -12,7 +12,7 @@ from forebay.clock import steady
 from forebay.engine import outcomes
 from forebay.errors import BadInput, Conflict
 from forebay.limits.slot import Slot
-from forebay.model.outcome import Completed, Failed, Outcome
+from forebay.model.outcome import Completed, Failed, Outcome, Rescheduled
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DAY_S = 86_400.0
 _PARK_S = 3600.0  # until a quota that does not say when it is there again is asked once more
+_UNANSWERED = {ErrorClass.TIMEOUT, ErrorClass.DEADLINE, ErrorClass.CANCELED, ErrorClass.PARSER_CRASHED}
 _UNWELL = {
     ErrorClass.TIMEOUT,
     ErrorClass.NETWORK_ERROR,
@@ -42,8 +43,18 @@ def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> floa
         if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
             backoff_s = slot.backoff_s if outcome.delay_s is None else outcome.delay_s
         _tell(slot, outcome)
-    slot.release()
+    if sent and _cut_off(outcome):
+        slot.cut_off()
+    else:
+        slot.release()
     return backoff_s
+
+
+def _cut_off(outcome: Outcome | None) -> bool:
+    """Whether nobody waited for the answer to the end, so that the provider may still work on the call."""
+    return not isinstance(outcome, (Completed, Rescheduled)) and (
+        not isinstance(outcome, Failed) or outcome.error_class in _UNANSWERED
+    )
 
 
 def _tell(slot: Slot, outcome: Outcome | None) -> None:

@@ -272,6 +272,19 @@ class Slot:
         self._checked()
         self._outcome = ""
 
+    def cut_off(self) -> None:
+        """Stop waiting for the answer, and let go: the provider may work on, so the slot counts until it cannot.
+
+        That is the limit's `call_timeout_s` after it began, or at once with on_disconnect="stops".
+        """
+        call = self._checked()
+        line = call.line
+        with line.lock:
+            line.fade(call, self._outcome or "")
+        self._ended = True
+        self._pump.poke()
+        telling.released(self._desk)
+
     @property
     def told(self) -> bool:
         """Whether it was said already what became of the call."""
