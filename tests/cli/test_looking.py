@@ -30,8 +30,8 @@ def test_get_of_a_job_shows_its_chunks_and_progress(here: Ground) -> None:
     with here.worker() as worker:
         worker.settle(worker.take(), Completed(result_json="1"))
     out = here.ok("get", identifier).out
-    assert "chunks:     3: 1 completed, 0 failed, 0 canceled, 0 running, 2 pending" in out
-    assert "progress:   25%" in out
+    assert " 3: 1 completed, 0 failed, 0 canceled, 0 running, 2 pending" in out
+    assert "progress:          25%" in out
     found = here.ok("get", identifier, "-o", "json").json
     assert (found["progress"], found["chunk_count"], found["pending_count"]) == (0.25, 3, 2)
 
@@ -109,7 +109,10 @@ def test_why_names_the_first_thing_to_look_at(here: Ground) -> None:
     assert lines[0].startswith("1. scheduled: was submitted to start later, until 20")
     assert "(in " in lines[0]
     assert lines[1].startswith("2. no_worker:")
-    assert [each["code"] for each in here.ok("why", identifier, "-o", "json").json] == ["scheduled", "no_worker"]
+    assert lines[2:] == ["starts: nobody can say when", "more workers would help"]
+    found = here.ok("why", identifier, "-o", "json").json
+    assert [each["code"] for each in found["reasons"]] == ["scheduled", "no_worker"]
+    assert (found["wait_reason"], found["eta_s"], found["more_workers_help"]) == ("scheduled", None, True)
 
 
 @pytest.mark.parametrize("command", ["list", "dead list"])

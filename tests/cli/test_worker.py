@@ -87,6 +87,25 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
     assert here.ok("workers", "-o", "json").json == []
 
 
+def test_a_worker_is_asked_to_end_by_its_name_or_its_session(
+    here: Ground, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_LEASE_S", "3")
+    with running("myapp:app", "--name", "one") as one, running("myapp:app", "--name", "two") as two:
+        log_until(one, "worker_started")
+        log_until(two, "worker_started")
+        slept = here.ok("submit", "-t", "sleep", "-i", '{"seconds": 2}').out.strip()
+        while not (folder / "began").exists():
+            time.sleep(0.02)
+        assert here.run("worker", "--drain", "nobody").code == 4
+        assert here.run("worker", "myapp:app", "--drain", "one").code == 2
+        here.ok("worker", "--drain", "one")
+        sessions = {each["worker"]: each for each in here.ok("workers", "-o", "json").json}
+        here.ok("worker", "--drain", sessions["two"]["id"][:10])
+        assert (one.wait(20), two.wait(20)) == (0, 0)
+    assert here.ok("get", slept, "-o", "json").json["result"] == "slept"
+
+
 def test_a_worker_takes_its_ledger_from_the_flag_and_its_application_from_a_file(here: Ground, folder: Path) -> None:
     identifier = here.ok("submit", "-t", "add", "-i", '{"a": 1, "b": 2}', "--ledger", "sqlite:///flag.db").out.strip()
     with running(str(folder / "myapp.py") + ":app", "--ledger", "sqlite:///flag.db") as process:

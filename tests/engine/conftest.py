@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.ground import Ground
+from tests.engine.ground import HANDLERS, Ground
 
 
 @pytest.fixture
@@ -13,8 +13,8 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     monkeypatch.setenv("TEST_NOTES", str(tmp_path / "notes"))
     made: list[Ground] = []
 
-    def make(**settings: object) -> Ground:
-        made.append(Ground(tmp_path, **settings))
+    def make(handlers: str = HANDLERS, **settings: object) -> Ground:
+        made.append(Ground(tmp_path, handlers, **settings))
         return made[-1]
 
     yield make

@@ -27,11 +27,12 @@ HANDLERS = str(Path(__file__).with_name("handlers.py"))
 class Ground:
     """One application, loaded anew for each test, and where its handlers leave notes."""
 
-    def __init__(self, folder: Path, **settings: object) -> None:
+    def __init__(self, folder: Path, handlers: str, **settings: object) -> None:
         self.folder = folder
+        self._target = f"{handlers}:app"
         self.notes_file = folder / "notes"
         flags = {"home": str(folder), "lease_s": 2.0, "poll_s": 0.5, "drain_grace_s": 0.5, "processes": 2} | settings
-        self.app: Forebay = load(f"{HANDLERS}:app")
+        self.app: Forebay = load(self._target)
         self.app.__dict__["settings"] = load_settings(flags)
 
     @property
@@ -40,8 +41,7 @@ class Ground:
 
     @asynccontextmanager
     async def worker(self, concurrency: int | None = None, processes: int | None = None) -> AsyncIterator[Worker]:
-        target = f"{HANDLERS}:app"
-        worker = make_worker(self.app, target=target, concurrency=concurrency, processes=processes)
+        worker = make_worker(self.app, target=self._target, concurrency=concurrency, processes=processes)
         running = asyncio.create_task(worker.run())
         try:
             yield worker

@@ -20,7 +20,7 @@ class Told:
 
 
 def context(told: Told) -> Context:
-    return Context(TASK, cast("Any", told), cast("Content", None))
+    return Context(TASK, cast("Any", told), cast("Content", None), calls=cast("Any", None))
 
 
 def test_of_many_steps_in_a_row_the_first_and_the_last_are_told() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from forebay.model.limit_record import Answer, Ask, Era, Hint, Log, Record, Terms
-from forebay.rules import admission, cooldown, limit_actions
+from forebay.rules import admission, cooldown, limit_actions, limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import Step
 from forebay.stores.memory.limits import MemoryLimits
@@ -94,14 +94,14 @@ def _repeats_no_grant(patch: Patch) -> None:
 
 def _frees_with_the_session(patch: Patch) -> None:
     """Frees what a dead process held when its session ends, though the provider works on."""
-    prune = admission._prune
+    prune = limit_state.prune
 
     def hasty(record: Record, terms: Terms, now: int) -> None:
         hasty_terms = terms.copy()
         hasty_terms["stops"] = 1
         prune(record, hasty_terms, now)
 
-    patch.setattr(admission, "_prune", hasty)
+    patch.setattr(limit_state, "prune", hasty)
 
 
 def _believes_the_clock(patch: Patch) -> None:
@@ -111,7 +111,7 @@ def _believes_the_clock(patch: Patch) -> None:
         record["last"] = max(raw, record["last"])
         return record["last"]
 
-    patch.setattr(admission, "logical", logical)
+    patch.setattr(limit_state, "logical", logical)
 
 
 def _notices_no_loss(patch: Patch) -> None:
@@ -136,10 +136,10 @@ def _refunds_late(patch: Patch) -> None:
         ]
 
     def uncount(record: Record, units: dict[str, int], granted_at: int, _: int) -> None:
-        for window in admission._counted(record):
-            take_back(admission._log(record, window.name), granted_at, units.get(window.unit, 0), window.wide)
+        for window in limit_state.counted(record):
+            take_back(limit_state.log_of(record, window.name), granted_at, units.get(window.unit, 0), window.wide)
 
-    patch.setattr(admission, "_uncount", uncount)
+    patch.setattr(limit_state, "uncount", uncount)
 
 
 def _starves_the_head(patch: Patch) -> None:
@@ -151,7 +151,7 @@ def _grows_grants(patch: Patch) -> None:
     """Adds to a grant that was answered in the same millisecond."""
     grant = admission._grant
 
-    def grow(record: Record, place: admission._Place, terms: Terms, now: int, *, more: bool) -> None:
+    def grow(record: Record, place: limit_state.Place, terms: Terms, now: int, *, more: bool) -> None:
         out = record["seats"][place.sid]["out"]
         grant(record, place, terms, now, more=more or bool(out and out[-1]["at"] == now))
 

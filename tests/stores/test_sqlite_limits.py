@@ -11,7 +11,7 @@ import pytest
 
 from forebay.model.limit import Window
 from forebay.model.limit_record import Record
-from forebay.rules import admission
+from forebay.rules import limit_state
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.sqlite.boot_clock import Moment, moment, passed
 from forebay.stores.sqlite.limits import SqliteLimits
@@ -181,7 +181,7 @@ def test_environments_in_one_file_do_not_see_each_other(tmp_path: Path, store: S
         define(other, 2, name="more")
         assert other.names() == ["api", "more"]
     assert store.names() == ["api"]
-    assert admission.terms_at(stored(store), 0)["in_flight"] == 1
+    assert limit_state.terms_at(stored(store), 0)["in_flight"] == 1
 
 
 def test_a_step_that_another_process_overtook_is_taken_anew(tmp_path: Path, store: SqliteLimits) -> None:
@@ -209,11 +209,11 @@ def test_of_two_that_make_a_limit_the_second_sees_that_of_the_first(tmp_path: Pa
             seen.append(record is None)
             if record is None:
                 define(other, 7)
-            return record or admission.new_record(raw)
+            return record or limit_state.new_record(raw)
 
         store.change(LIMIT, step)
     assert seen == [True, False]
-    assert admission.terms_at(stored(store), 0)["in_flight"] == 7
+    assert limit_state.terms_at(stored(store), 0)["in_flight"] == 7
 
 
 def test_a_step_that_fails_changes_nothing(store: SqliteLimits) -> None:

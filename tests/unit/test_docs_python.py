@@ -11,13 +11,14 @@ import pytest
 
 import forebay
 from forebay import Context, Finished, Forebay, Permanent, Reschedule, Retry
+from forebay.engine.registry import Kind, KindOptions
 from forebay.engine.submission import Options
 from forebay.model.task import NewTask
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 NAME = re.compile(r"`([a-z_]+)[`(]", re.IGNORECASE)
 # Between the parts of Forebay itself.
-INNER = {"content", "submissions", "own_ledger"}
+INNER = {"content", "look", "submissions", "own_ledger"}
 
 
 def section(title: str) -> str:
@@ -46,10 +47,10 @@ def test_every_public_name_is_there_and_no_other() -> None:
 
 
 def test_every_member_of_the_application_is_there() -> None:
-    assert named(section("Forebay")) == members(Forebay, "registry") - INNER
+    assert named(section("Forebay")) == members(Forebay, "registry", "limits") - INNER
 
 
-@pytest.mark.parametrize("name", ["task", "pipeline", "submit", "submit_many", "start", "wait", "result", "work"])
+@pytest.mark.parametrize("name", ["pipeline", "submit", "submit_many", "start", "wait", "result", "work"])
 def test_arguments_of_the_application_are_those_of_the_code(name: str) -> None:
     row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}("))
     shown = row.partition("(")[2].partition(")`")[0]
@@ -58,6 +59,14 @@ def test_arguments_of_the_application_are_those_of_the_code(name: str) -> None:
         assert re.search(rf"\b{written}\b", shown), f"{name} takes {parameter}"
         if parameter.default not in (inspect.Parameter.empty, None):
             assert re.search(rf"\b{written}={parameter.default}\b".replace(".0", ""), shown), parameter
+
+
+@pytest.mark.parametrize("option", KindOptions.__annotations__)
+def test_every_option_of_a_kind_is_shown_with_its_default(option: str) -> None:
+    row = next(line for line in PAGE.splitlines() if line.startswith("| `task("))
+    default = {each.name: each.default for each in fields(Kind)}[option]
+    shown = f'"{default}"' if isinstance(default, str) else f"{default:g}" if isinstance(default, float) else default
+    assert f"{option}={shown}" in row
 
 
 @pytest.mark.parametrize("option", Options.__annotations__)

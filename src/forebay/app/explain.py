@@ -1,59 +1,159 @@
-"""Says why a task or a job does not run now, and until when, from what the ledger knows."""
+"""Says where tasks, jobs and lanes stand: reads what is around them, each thing once, for the rules to judge."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
 from forebay.clock import iso
+from forebay.engine.registry import Registry
+from forebay.errors import ForebayError, NotFound
+from forebay.limits.limiter import Limiter
 from forebay.model.job import Job
+from forebay.model.lane import Lane
+from forebay.model.names import limit_of
 from forebay.model.query import Query
 from forebay.model.task import Status, Task, WaitReason
-from forebay.rules import rollup
-from forebay.rules.why import Gate, Reason, Surroundings, why
+from forebay.rules.foresight import Outlook
+from forebay.rules.standing import NOBODY, Standing, job_standing, next_in, standing
+from forebay.rules.why import Gate, LimitView, Surroundings
 from forebay.stores.base import Ledger
 
 _LOOKED_AT = 50
 
 
-def explain(ledger: Ledger, found: Task | Job, *, now: float) -> tuple[Reason, ...]:
-    """The first reason is what to look at."""
-    return _job(ledger, found, now) if isinstance(found, Job) else _task(ledger, found, now)
+class Explainer:
+    """One look: workers, lanes and each limit are read when they are first needed, and not again."""
+
+    def __init__(
+        self, ledger: Ledger, limiter: Callable[[], Limiter | None], registry: Registry, *, now: float
+    ) -> None:
+        self._ledger = ledger
+        self._limiter = limiter
+        self._registry = registry
+        self._now = now
+        self._limits: dict[str, Outlook | LimitView] = {}
+        self._silent: LimitView | None = None
+
+    def standing(self, found: Task | Job) -> Standing:
+        if isinstance(found, Job):
+            return self._job(found)
+        return standing(found, self._around(found), now=self._now)
+
+    def glance(self, task: Task) -> Standing:
+        """Without its place in line, which costs a question of its own; so neither with its time."""
+        if task.status is not Status.PENDING:
+            return standing(task, NOBODY, now=self._now)
+        around = self._around_lane(task.kind, task.lane, ahead=0)
+        return standing(task, replace(around, ahead_count=None), now=self._now)
+
+    def lanes(self, limit: str) -> list[tuple[Lane, Standing]]:
+        """Lanes with open tasks that wait for a limit, and how the next task of each stands."""
+        found = [lane for lane in self._lanes.values() if limit_of(lane.name) == limit]
+        return [
+            (lane, next_in(lane, self._around_lane(lane.kind, lane.name, ahead=0), now=self._now)) for lane in found
+        ]
+
+    def _job(self, job: Job) -> Standing:
+        waiting = None if job.status.terminal else self._waiting(job)
+        around = self._around(waiting) if waiting else NOBODY
+        last = around
+        if waiting and waiting.status is Status.PENDING and job.pending_count > 1:
+            last = self._around(waiting, more=job.pending_count - 1)
+        return job_standing(job, waiting, around, last, now=self._now)
+
+    def _waiting(self, job: Job) -> Task | None:
+        """The task that the job waits for next: one that runs tells less than one that cannot."""
+        for status in (Status.PENDING, Status.RUNNING):
+            page = self._ledger.list_tasks(Query(job_id=job.id, status=status, size=_LOOKED_AT))
+            if page.items:
+                return min(page.items, key=lambda task: task.available_at)
+        return None
+
+    def _around(self, task: Task, *, more: int = 0) -> Surroundings:
+        """With so many more before it than there are."""
+        if task.status is not Status.PENDING:
+            return NOBODY
+        if task.available_at <= self._now:
+            ahead = self._ledger.ahead(task.id) + more
+            return self._around_lane(task.kind, task.lane, ahead=ahead, units=self._units(task))
+        # When it is due, those that are ready now have been before it.
+        lane = self._lanes.get(task.lane)
+        ready = (lane.ready_count if lane else 0) + more
+        around = self._around_lane(task.kind, task.lane, ahead=ready, units=self._units(task))
+        return replace(around, ahead_count=more)
+
+    def _around_lane(
+        self, kind: str, lane_name: str, *, ahead: int, units: Mapping[str, int] | None = None
+    ) -> Surroundings:
+        lane = self._lanes.get(lane_name)
+        limit = limit_of(lane_name)
+        view = None
+        if limit is not None:
+            seen = self._outlook(limit)
+            running = lane.running_count if lane else 0
+            if isinstance(seen, LimitView):
+                view = seen
+            else:
+                view = seen.view(kind, ahead=ahead, running=running, at=self._now, units=units)
+        return Surroundings(
+            worker_count=self._workers.get(kind, 0),
+            ahead_count=ahead,
+            gates=() if lane is None or lane.paused_at is None else (_pause(lane, lane.paused_at),),
+            limit=view,
+        )
+
+    @cached_property
+    def _workers(self) -> dict[str, int]:
+        """How many workers that are alive run each kind."""
+        counted: dict[str, int] = {}
+        for session in self._ledger.sessions():
+            if session.expires_at > self._now:
+                for kind in session.kinds:
+                    counted[kind] = counted.get(kind, 0) + 1
+        return counted
+
+    @cached_property
+    def _lanes(self) -> dict[str, Lane]:
+        return {lane.name: lane for lane in self._ledger.lanes()}
+
+    def _units(self, task: Task) -> Mapping[str, int] | None:
+        """What its handler's call takes, if that can be told from here."""
+        kind = self._registry.find(task.kind)
+        if kind is None or kind.limit is None or kind.slot != "handler" or task.payload_json is None:
+            return None
+        try:
+            return kind.units_of(task.payload)
+        except Exception:  # noqa: BLE001 - code of a user, which the worker reports when it runs the task
+            return None
+
+    def _outlook(self, limit: str) -> Outlook | LimitView:
+        if limit not in self._limits:
+            self._limits[limit] = self._silent or self._read(limit)
+        return self._limits[limit]
+
+    def _read(self, limit: str) -> Outlook | LimitView:
+        try:
+            limiter = self._limiter()
+            if limiter is not None:
+                return limiter.outlook(limit)
+        except NotFound:
+            pass
+        except ForebayError as error:
+            # All limits are in one store: that it is silent need not be found out for each.
+            self._silent = _unknown(f"its limit store does not answer: {error}")
+            return self._silent
+        return _unknown(
+            f"limit {limit!r} is not defined: `forebay limits set {limit}`, or start a worker that defines it"
+        )
 
 
-def _task(ledger: Ledger, task: Task, now: float) -> tuple[Reason, ...]:
-    if task.status is not Status.PENDING:
-        return why(task, Surroundings(worker_count=0), now=now)
-    workers = sum(task.kind in session.kinds and session.expires_at > now for session in ledger.sessions())
-    ahead = ledger.ahead(task.id) if task.available_at <= now else 0
-    return why(task, Surroundings(worker_count=workers, ahead_count=ahead, gates=_gates(ledger, task)), now=now)
+def _pause(lane: Lane, paused_at: float) -> Gate:
+    note = f" ({lane.note})" if lane.note else ""
+    text = f"lane {lane.name!r} was paused at {iso(paused_at)}{note}: `forebay lanes resume {lane.name}`"
+    return Gate(reason=WaitReason.PAUSED, text=text, until=lane.paused_until, binds=f"pause of lane {lane.name}")
 
 
-def _gates(ledger: Ledger, task: Task) -> tuple[Gate, ...]:
-    paused = next((lane for lane in ledger.lanes() if lane.name == task.lane and lane.paused_at is not None), None)
-    if paused is None or paused.paused_at is None:
-        return ()
-    note = f" ({paused.note})" if paused.note else ""
-    text = f"lane {task.lane!r} was paused at {iso(paused.paused_at)}{note}: `forebay lanes resume {task.lane}`"
-    return (Gate(reason=WaitReason.PAUSED, text=text, until=paused.paused_until),)
-
-
-def _job(ledger: Ledger, job: Job, now: float) -> tuple[Reason, ...]:
-    if job.status.terminal:
-        text = f"it is {job.status}"
-        return (Reason(job.status, f"{text}: {job.error_text}" if job.error_text else text),)
-    done = job.chunk_count - job.open_count
-    share = f"{rollup.progress(job):.0%} done, {done} of {job.chunk_count} chunks"
-    chain = [Reason("job", f"{share}, {job.running_count} running, {job.pending_count} waiting")]
-    if job.cancel_requested_at is not None:
-        chain.append(Reason("cancel_requested", "it was asked to stop"))
-    waiting = _waiting(ledger, job)
-    if waiting is not None:
-        chain.extend(_task(ledger, waiting, now))
-    return tuple(chain)
-
-
-def _waiting(ledger: Ledger, job: Job) -> Task | None:
-    """The task that the job waits for next: one that runs tells less than one that cannot."""
-    for status in (Status.PENDING, Status.RUNNING):
-        page = ledger.list_tasks(Query(job_id=job.id, status=status, size=_LOOKED_AT))
-        if page.items:
-            return min(page.items, key=lambda task: task.available_at)
-    return None
+def _unknown(text: str) -> LimitView:
+    return LimitView(gates=(Gate(reason=WaitReason.LIMIT, text=text),), answers=False)

@@ -10,24 +10,29 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from forebay import ids
-from forebay.app.explain import explain
 from forebay.app.finished import Finished
+from forebay.app.limits import AppLimits
 from forebay.blobs import Blobs, open_blobs
 from forebay.engine.content import Content
 from forebay.engine.pipeline import Pipeline
-from forebay.engine.registry import Handler, Kind, Registry
+from forebay.engine.registry import Handler, Kind, KindOptions, Registry
 from forebay.engine.submission import Options, Submissions
 from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound, WaitTimeout
 from forebay.model.exchange import Acted, Action, Submitted
 from forebay.model.job import Job, NewJob
+from forebay.model.limit import Limit
 from forebay.model.payload import Json
 from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
-from forebay.stores.address import open_ledger
+from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 
 if TYPE_CHECKING:
+    from forebay.app.explain import Explainer
+    from forebay.limits.limiter import Limiter
     from forebay.settings import Settings
+    from forebay.stores.limit_base import LimitStore
 
 H = TypeVar("H", bound=Handler)
 _FIRST_LOOK_S = 0.005
@@ -41,14 +46,17 @@ class Forebay:
         self,
         ledger: str | Ledger | None = None,
         *,
+        limits: str | LimitStore | None = None,
         blobs: str | Blobs | None = None,
         settings: Settings | None = None,
     ) -> None:
         self._given_ledger = ledger
+        self._given_limits = limits
         self._given_blobs = blobs
         self._given_settings = settings
         self._lock = threading.RLock()
         self._opened_ledger: Ledger | None = None
+        self.limits = AppLimits(self._make_limiter, self._limits_missing)
         self._pipelines: dict[str, Pipeline] = {}
         self.registry = Registry()
 
@@ -78,6 +86,30 @@ class Forebay:
             return open_ledger(self._given_ledger)
         return open_ledger(self.settings.ledger)
 
+    @property
+    def limiter(self) -> Limiter:
+        """Of the limit store that the settings name; with a ledger of one's own, of the one beside that."""
+        return self.limits.limiter
+
+    def _make_limiter(self) -> Limiter:
+        from forebay.limits.limiter import Limiter  # noqa: PLC0415 - those who only submit need none of it
+
+        return Limiter(self._limits_address(), environment=self.settings.env)
+
+    def _limits_address(self) -> str | LimitStore:
+        if self._given_limits is not None:
+            return self._given_limits
+        if isinstance(self._given_ledger, str) and self.settings.origin("limits") == "default":
+            from forebay.settings.loading import beside  # noqa: PLC0415 - same
+
+            return str(beside(self._given_ledger))
+        return self.settings.limits
+
+    def _limits_missing(self) -> bool:
+        address = self._limits_address()
+        file = sqlite_file(address) if isinstance(address, str) else None
+        return file is not None and not file.exists()
+
     @cached_property
     def blobs(self) -> Blobs:
         given = self._given_blobs
@@ -92,7 +124,8 @@ class Forebay:
         return Submissions(self.registry, self.content, self.settings.env)
 
     def close(self) -> None:
-        """Let go of the ledger; it is opened again when it is next needed."""
+        """Let go of the ledger and the limits; they are opened again when they are next needed."""
+        self.limits.close()
         with self._lock:
             if self._opened_ledger is not None:
                 self._opened_ledger.close()
@@ -104,28 +137,23 @@ class Forebay:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # --- limits
+
+    def limit(self, limit: Limit) -> Limit:
+        """What the code says of a limit; workers tell its store, where an operator's changes stand above it."""
+        return self.limits.add(limit)
+
     # --- handlers
 
-    def task(
-        self,
-        kind: str,
-        *,
-        timeout_s: float = 60.0,
-        max_retries: int = 3,
-        max_reschedules: int | None = None,
-    ) -> Callable[[H], H]:
-        """Register a handler: `async def` runs in the worker's loop, `def` in a child process that can be killed."""
+    def task(self, kind: str, **options: Unpack[KindOptions]) -> Callable[[H], H]:
+        """Register a handler: `async def` runs in the worker's loop, `def` in a child process that can be killed.
+
+        With a limit the handler is one call of it: its slot, of so many units, is taken right before it starts.
+        slot="call" leaves that to the handler, for each call it makes: `async with ctx.slot(): …`.
+        """
 
         def register(handler: H) -> H:
-            self.registry.add(
-                Kind(
-                    name=kind,
-                    handler=handler,
-                    timeout_s=timeout_s,
-                    max_retries=max_retries,
-                    max_reschedules=max_reschedules,
-                )
-            )
+            self.registry.add(Kind(name=kind, handler=handler, **options))
             return handler
 
         return register
@@ -252,7 +280,17 @@ class Forebay:
 
     def why(self, identifier: str) -> tuple[Reason, ...]:
         """Why it does not run now, and until when; the first reason is what to look at."""
-        return explain(self.ledger, self.get(identifier), now=time.time())
+        return self.standing(identifier).reasons
+
+    def standing(self, identifier: str) -> Standing:
+        """Why it waits, behind how many, until when, what binds, and whether more workers would help."""
+        return self.look().standing(self.get(identifier))
+
+    def look(self) -> Explainer:
+        """Around all tasks at once, for those who ask about many."""
+        from forebay.app.explain import Explainer  # noqa: PLC0415 - those who only submit need none of it
+
+        return Explainer(self.ledger, self.limits.found, self.registry, now=time.time())
 
     def result(self, identifier: str, *, timeout_s: float | None = None) -> Json | bytes:
         """Wait for it and return its result, or raise with the error it ended with."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from forebay.clock import iso
 from forebay.model.job import Job
+from forebay.model.lane import Lane
 from forebay.model.payload import Json
 from forebay.model.task import Task
 from forebay.rules import rollup, verdict
+from forebay.rules.standing import Standing
 
 # Where a task stands in its line, and what only its ledger compares.
 _INNER = {"flow", "tag", "exchange_n", "payload_hash", "payload_json", "result_json", "merge_json"}
-_INSTANTS = {"at", "until", "paused_until"}
+_INSTANTS = {"at", "until", "paused_until", "cooldown_until"}
+# Of a standing: what rows of a list have, and what takes a question for each of them.
+_GLANCED = ("wait_reason", "limit", "backoff_s", "backoff_level", "cooldown_until")
+_WAITS = (*_GLANCED, "position", "eta_s", "eta_at", "end_eta_s", "end_eta_at", "binds", "more_workers_help")
+_OF_JOBS = ("last_eta_s", "calls_left_count")
 
 
 def plain(record: object) -> dict[str, Json]:
@@ -31,6 +37,37 @@ def plain_whole(task: Task) -> dict[str, Json]:
     """With payload and result, unless they lie in the blob store."""
     payload = None if task.payload_blob is not None and task.payload_json == "null" else task.payload
     return {**plain(task), "payload": payload, "result": task.result if task.result_blob is None else None}
+
+
+def whole(found: Task | Job) -> dict[str, Json]:
+    return plain_whole(found) if isinstance(found, Task) else plain(found)
+
+
+def plain_open(found: Task | Job, standing: Standing) -> dict[str, Json]:
+    """With where it stands; what has ended stands nowhere."""
+    if found.status.terminal:
+        return whole(found)
+    return whole(found) | _some(standing, (*_WAITS, *_OF_JOBS) if isinstance(found, Job) else _WAITS)
+
+
+def plain_row(task: Task, standing: Standing) -> dict[str, Json]:
+    """One of many: without what only a question of its own would tell."""
+    return plain(task) if task.status.terminal else plain(task) | _some(standing, _GLANCED)
+
+
+def plain_lane(lane: Lane, standing: Standing) -> dict[str, Json]:
+    """With how the next of its ready tasks stands, if there is one."""
+    next_one: dict[str, Json] = _some(standing, _WAITS) if lane.ready_count else dict.fromkeys(_WAITS)
+    return plain(lane) | next_one
+
+
+def plain_standing(standing: Standing) -> dict[str, Json]:
+    reasons: list[Json] = [plain(reason) for reason in standing.reasons]
+    return {"reasons": reasons, **_some(standing, (*_WAITS, *_OF_JOBS))}
+
+
+def _some(standing: Standing, names: Iterable[str]) -> dict[str, Json]:
+    return {name: _value(name, getattr(standing, name)) for name in names}
 
 
 def remedy(error_class: str | None) -> str:
@@ -50,6 +87,8 @@ def _items(record: object) -> list[tuple[str, Any]]:
 def _value(name: str, value: Any) -> Json:  # noqa: ANN401 - whatever a record holds
     if isinstance(value, float) and (name.endswith("_at") or name in _INSTANTS):
         return iso(value)
+    if isinstance(value, float) and name.endswith(("eta_s", "backoff_s")):
+        return round(value, 3)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, (tuple, list)):

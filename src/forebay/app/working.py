@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from forebay.app.forebay import Forebay
@@ -94,6 +95,8 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
         app.submissions,
         name=options.get("name") or f"{socket.gethostname()}-{os.getpid()}",
         limits=limits,
+        limiter=lambda: app.limiter,
+        tell_limits=partial(app.limits.tell, app.registry),
         target=options.get("target") or locate(app),
         bounds=Bounds(
             memory_bytes=memory_mb and memory_mb * 1024 * 1024,

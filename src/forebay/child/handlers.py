@@ -11,6 +11,7 @@ from typing import Any
 
 from forebay.app.forebay import Forebay
 from forebay.child import guard
+from forebay.child.slots import ChildCalls
 from forebay.clock import steady
 from forebay.engine import outcomes, report, wire
 from forebay.engine.content import Content
@@ -18,7 +19,6 @@ from forebay.engine.context import Context
 from forebay.engine.desk import runnable, unpacked
 from forebay.engine.registry import Kind, call_arguments
 from forebay.engine.wire import Message
-from forebay.errors import StoreUnreachable
 from forebay.model.exchange import Usage
 from forebay.model.outcome import Failed, Outcome
 from forebay.model.task import Task
@@ -93,8 +93,8 @@ class Line:
     def answer(self) -> Any:  # noqa: ANN401 - JSON
         """What the worker says to the question that was just sent."""
         while (message := self._reader.next()) is not None:
-            if "error" in message:
-                raise StoreUnreachable(message["error"])
+            if "raise" in message:
+                raise report.unpack_error(message)
             if "answer" in message:
                 return message["answer"]
             self._take(message)
@@ -111,14 +111,16 @@ class LineDesk:
     def say(self, message: Message) -> None:
         self._line.send(message | {"of": self._of})
 
+    def ask(self, question: list[Any]) -> Any:  # noqa: ANN401 - JSON
+        self.say({"ask": question})
+        return self._line.answer()
+
     def chunks(self, after: str | None) -> tuple[list[Task], str | None]:
-        self.say({"ask": ["chunks", after]})
-        tasks, following = self._line.answer()
+        tasks, following = self.ask(["chunks", after])
         return [unpacked(task) for task in tasks], following
 
     def lost(self, task_id: str, blob: str) -> None:
-        self.say({"ask": ["lost", task_id, blob]})
-        self._line.answer()
+        self.ask(["lost", task_id, blob])
 
     def progress(self, share: float, note: str) -> None:
         self.say({"progress": [share, note]})
@@ -145,7 +147,8 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
     if kind is None:
         text = f"Kind {task.kind!r} has no handler in this child: its code differs from the worker's."
         return report.pack(Failed(error_class=ErrorClass.SERVICE_UNAVAILABLE, text=text))
-    context = Context(task, desk, app.content, lambda: line.stopping(task))
+    calls = ChildCalls(desk.ask, desk.say)
+    context = Context(task, desk, app.content, calls=lambda: calls, stopping=lambda: line.stopping(task))
     try:
         value = _called(kind, context, app.content, task)
         if kind.chunk_kind is not None:

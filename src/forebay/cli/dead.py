@@ -33,27 +33,27 @@ def listing(
     common: Reading = _USUAL,
 ) -> None:
     from forebay.cli.pages import check_most, write_list
-    from forebay.cli.records import TASK_COLUMNS, task_rows
+    from forebay.cli.records import TASK_COLUMNS, TaskView
 
     most = check_most(limit, every=every)
     with opened(common) as app:
-        write_list(_dead(app, kind, error_class), common, TASK_COLUMNS, task_rows, most=most)
+        write_list(_dead(app, kind, error_class), common, TASK_COLUMNS, TaskView(app.look()).rows, most=most)
 
 
 def show(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
     """With its history and the traceback of each attempt."""
-    from forebay.app.plain import plain
+    from forebay.app.plain import plain, whole
     from forebay.cli.records import show as show_record
-    from forebay.cli.records import whole
     from forebay.cli.versions import versions, write_versions
 
     with opened(common) as app:
         found = _checked(app, app.resolve(identifier))
         attempts = app.history(found.id)
+        standing = app.look().standing(found)
     if common.output != "table":
         output.write([{**whole(found), "history": [plain(each) for each in attempts]}], common.output, one=True)
         return
-    show_record(found, common)
+    show_record(found, standing, common)
     output.line()
     write_versions(list(versions(found, attempts, "")), tracebacks=True)
 

@@ -7,14 +7,19 @@ from collections.abc import Iterator, Sequence
 
 from forebay.cli import output
 from forebay.cli.cells import cut, span, when
+from forebay.cli.standings import start_cell, waits_cell
 from forebay.errors import BadInput
 from forebay.limits.usage import Holder, LayerUsage, Usage, WindowUsage
+from forebay.model.lane import Lane
 from forebay.model.limit import CALLS, FIELDS, Limit, Window
 from forebay.rules.planning import plan
+from forebay.rules.standing import Standing
 
 LIST_COLUMNS = ("limit", "state", "in flight", "windows", "waiting", "processes")
 _DEFINITION = ("field", "value", "from")
 _PROCESSES = ("process", "calls", "waiting", "longest", "works on")
+_LANES = ("lane", "ready", "later", "running", "waits", "next start", "more workers")
+_HELP = {None: "", True: "would help", False: "would not help"}
 _SHOWN = 3
 _REASONS = {"cooldown": "cools down", "breaker": "cools down after a row of failures", "quota": "parked, quota used up"}
 _BARS = {
@@ -51,9 +56,12 @@ def state(usage: Usage) -> str:
     return "ramps up after a cool-down" if usage.ramping else "open"
 
 
-def show(usage: Usage) -> None:
+def show(usage: Usage, lanes: Sequence[tuple[Lane, Standing]] = ()) -> None:
     output.pairs(_pairs(usage))
     output.line()
+    if lanes:
+        output.table(_LANES, [_lane(*each) for each in lanes])
+        output.line()
     output.table(_DEFINITION, _definition(usage))
     if usage.holders:
         output.line()
@@ -118,6 +126,14 @@ def _layer(name: str, layer: LayerUsage | None, now: float) -> str:
     who = f" by {layer.who}" if layer.who else ""
     note = f": {layer.note}" if layer.note else ""
     return f"{name}{until}{who}{note}"
+
+
+def _lane(lane: Lane, standing: Standing) -> tuple[str, ...]:
+    counts = (str(lane.ready_count), str(lane.later_count), str(lane.running_count))
+    if not lane.ready_count:
+        return (lane.name, *counts, "", "", "")
+    help_ = _HELP[standing.more_workers_help]
+    return (lane.name, *counts, waits_cell(standing, time.time()), start_cell(standing), help_)
 
 
 def _process(holder: Holder) -> tuple[str, ...]:

@@ -9,12 +9,14 @@ from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.acting import confirmed
-from forebay.cli.opening import opened_limits, who
+from forebay.cli.opening import check_there, opened_limits, settings_of, who
 from forebay.cli.options import All, Duration, LimitReading, Reading, Yes
-from forebay.errors import BadInput, NotFound
+from forebay.errors import BadInput, NotFound, StoreError
 
 if TYPE_CHECKING:
     from forebay.limits import Limiter, Usage
+    from forebay.model.lane import Lane
+    from forebay.rules.standing import Standing
 
 _USUAL = LimitReading()
 _USUAL_READING = Reading()
@@ -50,12 +52,33 @@ def show(name: Name, /, *, common: LimitReading = _USUAL) -> None:
     """For each field, the layer that it comes from: preset, code, file, ssm, operator, or an override and its end."""
     with opened_limits(common) as limiter:
         usage = limiter.usage(name)
+        lanes = _lanes(limiter, name, common)
     if common.output != "table":
-        output.write([usage.plain()], common.output, one=True)
+        from forebay.app.plain import plain_lane
+
+        waiting = None if lanes is None else [plain_lane(lane, standing) for lane, standing in lanes]
+        output.write([usage.plain() | {"lanes": waiting}], common.output, one=True)
         return
     from forebay.cli.limit_views import show as show_usage
 
-    show_usage(usage)
+    show_usage(usage, lanes or ())
+
+
+def _lanes(limiter: Limiter, name: str, common: LimitReading) -> list[tuple[Lane, Standing]] | None:
+    """Of the ledger, if there is one that answers: limits are used without one, too."""
+    import time
+
+    from forebay.app.explain import Explainer
+    from forebay.engine.registry import Registry
+    from forebay.stores.address import open_ledger
+
+    try:
+        settings = settings_of(common)
+        check_there(settings)
+        with open_ledger(settings.ledger) as ledger:
+            return Explainer(ledger, lambda: limiter, Registry(), now=time.time()).lanes(name)
+    except StoreError:
+        return None
 
 
 def change(

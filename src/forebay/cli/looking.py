@@ -20,7 +20,8 @@ def get(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading =
     from forebay.cli.records import show
 
     with opened(common) as app:
-        show(app.get(app.resolve(identifier)), common)
+        found = app.get(app.resolve(identifier))
+        show(found, app.look().standing(found), common)
 
 
 def listing(
@@ -36,25 +37,34 @@ def listing(
     common: Reading = _USUAL,
 ) -> None:
     from forebay.cli.pages import check_most, pages, write_list
-    from forebay.cli.records import JOB_COLUMNS, TASK_COLUMNS, job_rows, task_rows
+    from forebay.cli.records import JOB_COLUMNS, TASK_COLUMNS, TaskView, job_rows
 
     most = check_most(limit, every=every)
     with opened(common) as app:
         filters: dict[str, Any] = {"status": status, "kind": kind, "tenant": tenant, "tag": tag}
         if job is not None:
             filters["job_id"] = app.resolve(job)
-        columns, rows = (JOB_COLUMNS, job_rows) if jobs else (TASK_COLUMNS, task_rows)
-        write_list(pages(app, filters, jobs=jobs, most=most), common, columns, rows, most=most)
+        found = pages(app, filters, jobs=jobs, most=most)
+        if jobs:
+            write_list(found, common, JOB_COLUMNS, job_rows, most=most)
+        else:
+            view = TaskView(app.look())
+            write_list(found, common, TASK_COLUMNS, view.rows, most=most, plainly=view.plain)
 
 
 def why(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
     """The first reason is what to look at."""
+    from forebay.app.plain import plain_standing
+    from forebay.cli.standings import outlook_lines
+
     with opened(common) as app:
-        reasons = app.why(app.resolve(identifier))
+        standing = app.standing(app.resolve(identifier))
     if common.output != "table":
-        output.write(reasons, common.output)
+        output.write([plain_standing(standing)], common.output, one=True)
         return
     now = time.time()
-    for number, reason in enumerate(reasons, 1):
+    for number, reason in enumerate(standing.reasons, 1):
         until = f", until {when(reason.until, now)}" if reason.until is not None else ""
         output.line(printable(f"{number}. {reason.code}: {reason.text}{until}"))
+    for line in outlook_lines(standing, now):
+        output.line(printable(line))

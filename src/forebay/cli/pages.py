@@ -48,15 +48,16 @@ def write_list(
     rows: Callable[..., Iterable[tuple[str, ...]]],
     *,
     most: int | None = None,
+    plainly: Callable[[Any], object] = lambda record: record,
 ) -> None:
     """NDJSON goes out page by page; the rest is laid out as a whole."""
     each_one = (record for page in found for record in page)
     taken = each_one if most is None else islice(each_one, most)
     if common.output == "ndjson":
         for record in taken:
-            output.write([record], "ndjson")
+            output.write([plainly(record)], "ndjson")
     elif common.output == "json":
-        output.write(taken, "json")
+        output.write(map(plainly, taken), "json")
     else:
         kept = list(taken)
         if kept:

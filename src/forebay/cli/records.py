@@ -4,47 +4,59 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from forebay.app.plain import plain, plain_whole, remedy
+from forebay.app.plain import plain_open, plain_row, remedy
 from forebay.cli import output
 from forebay.cli.cells import beside, cut, short_ids, when
 from forebay.cli.options import Reading
 from forebay.cli.output import json_text
+from forebay.cli.standings import outlook_pairs, waits_cell
 from forebay.model.job import Job
 from forebay.model.payload import Json
 from forebay.model.task import Status, Task
 from forebay.rules import rollup
+from forebay.rules.standing import Standing
+
+if TYPE_CHECKING:
+    from forebay.app.explain import Explainer
 
 TASK_COLUMNS = ("id", "kind", "status", "waits", "retries", "created", "error")
 JOB_COLUMNS = ("id", "pipeline", "status", "progress", "failed", "created", "label", "error")
 _SHOWN = 2000
 
 
-def show(found: Task | Job, common: Reading) -> None:
+def show(found: Task | Job, standing: Standing, common: Reading) -> None:
+    now = time.time()
     if common.output != "table":
-        output.write([whole(found)], common.output, one=True)
+        output.write([plain_open(found, standing)], common.output, one=True)
     elif isinstance(found, Job):
-        output.pairs(job_pairs(found, time.time()))
+        output.pairs(job_pairs(found, standing, now))
     else:
-        output.pairs(task_pairs(found, time.time()))
+        output.pairs(task_pairs(found, standing, now))
 
 
-def whole(found: Task | Job) -> dict[str, Json]:
-    return plain_whole(found) if isinstance(found, Task) else plain(found)
+class TaskView:
+    """Tasks of a list with why they wait, for people and for programs."""
 
+    def __init__(self, look: Explainer) -> None:
+        self._look = look
 
-def task_rows(tasks: Sequence[Task], now: float, *, short: bool) -> Iterator[tuple[str, ...]]:
-    names = short_ids(task.id for task in tasks) if short else {}
-    for task in tasks:
-        yield (
-            names.get(task.id, task.id),
-            task.kind,
-            task.status,
-            _waits(task, now),
-            f"{task.retry_count}/{task.max_retries}",
-            beside(task.created_at, now),
-            _error(task, short=short),
-        )
+    def rows(self, tasks: Sequence[Task], now: float, *, short: bool) -> Iterator[tuple[str, ...]]:
+        names = short_ids(task.id for task in tasks) if short else {}
+        for task in tasks:
+            yield (
+                names.get(task.id, task.id),
+                task.kind,
+                task.status,
+                waits_cell(self._look.glance(task), now),
+                f"{task.retry_count}/{task.max_retries}",
+                beside(task.created_at, now),
+                _error(task, short=short),
+            )
+
+    def plain(self, task: Task) -> dict[str, Json]:
+        return plain_row(task, self._look.glance(task))
 
 
 def job_rows(jobs: Sequence[Job], now: float, *, short: bool) -> Iterator[tuple[str, ...]]:
@@ -62,12 +74,6 @@ def job_rows(jobs: Sequence[Job], now: float, *, short: bool) -> Iterator[tuple[
         )
 
 
-def _waits(task: Task, now: float) -> str:
-    if task.status is not Status.PENDING or task.available_at <= now:
-        return ""
-    return f"{task.wait_reason or 'scheduled'}, {beside(task.available_at, now)}"
-
-
 def _error(found: Task | Job, *, short: bool) -> str:
     if found.error_class is None:
         return ""
@@ -75,13 +81,13 @@ def _error(found: Task | Job, *, short: bool) -> str:
     return cut(text) if short else text
 
 
-def task_pairs(task: Task, now: float) -> list[tuple[str, str]]:
+def task_pairs(task: Task, standing: Standing, now: float) -> list[tuple[str, str]]:
     large_payload = task.payload_blob is not None and task.payload_json == "null"
     return [
         ("id", task.id),
         ("kind", task.kind),
         ("status", task.status),
-        ("wait_reason", task.wait_reason or ""),
+        *([] if task.status.terminal else outlook_pairs(standing, now)),
         ("retry_count", f"{task.retry_count} (max_retries: {task.max_retries})"),
         ("reschedule_count", f"{task.reschedule_count} (max_reschedules: {_ceiling(task.max_reschedules)})"),
         ("lost_count", str(task.lost_count)),
@@ -108,7 +114,7 @@ def task_pairs(task: Task, now: float) -> list[tuple[str, str]]:
     ]
 
 
-def job_pairs(job: Job, now: float) -> list[tuple[str, str]]:
+def job_pairs(job: Job, standing: Standing, now: float) -> list[tuple[str, str]]:
     chunks = (
         f"{job.chunk_count}: {job.completed_count} completed, {job.failed_count} failed, "
         f"{job.canceled_count} canceled, {job.running_count} running, {job.pending_count} pending"
@@ -119,6 +125,7 @@ def job_pairs(job: Job, now: float) -> list[tuple[str, str]]:
         ("status", job.status),
         ("progress", f"{rollup.progress(job):.0%}"),
         ("chunks", chunks),
+        *([] if job.status.terminal else outlook_pairs(standing, now)),
         ("label", job.label or ""),
         ("tenant", job.tenant),
         ("tags", ", ".join(job.tags)),

@@ -88,7 +88,7 @@ def _answer(
         output.write(answers, common.output, one=one)
     if not wait:
         return 0
-    from forebay.cli.records import whole
+    from forebay.app.plain import whole
     from forebay.cli.waiting import tell, wait_all
 
     ended = wait_all(app, [answer.id for answer in answers], wait_timeout)

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.cells import beside, short_ids
-from forebay.cli.opening import environment, opened
+from forebay.cli.opening import environment, opened, who
 from forebay.cli.options import Common, Reading
 from forebay.errors import BadInput, ForebayError
 from forebay.ids import printable, shown
@@ -31,11 +31,13 @@ _MAX_CONCURRENCY = 1000
 _MAX_PROCESSES = 1024
 _MAX_PORT = 65_535
 _NOT_THEIRS = {__name__, "forebay.app.target", "importlib"}
-_COLUMNS = ("worker", "kinds", "opened", "renewed", "expires", "runs")
+_COLUMNS = ("worker", "session", "kinds", "opened", "renewed", "expires", "runs")
 
 
 def worker(
-    target: Annotated[str, Parameter(name="TARGET", help="The application: module:app or path/to/file.py:app.")],
+    target: Annotated[
+        str | None, Parameter(name="TARGET", help="The application: module:app or path/to/file.py:app.")
+    ] = None,
     /,
     *,
     concurrency: Annotated[int | None, Parameter(help="Tasks that run at once.")] = None,
@@ -43,9 +45,18 @@ def worker(
     metrics_port: Annotated[int | None, Parameter(help="Port of /metrics; 0 takes a free one.")] = None,
     name: Annotated[str | None, Parameter(help="Its name in history and `forebay workers`.")] = None,
     until_idle: Annotated[bool, Parameter(negative="", help="End when nothing is left to do for its kinds.")] = False,
+    drain: Annotated[
+        str | None, Parameter(name="--drain", help="End another worker, by its name or session; it finishes what runs.")
+    ] = None,
     common: Common = _USUAL,
-) -> None:
+) -> int | None:
     """An application that was made with a ledger keeps it; else the settings say which."""
+    if drain is not None:
+        if target is not None:
+            raise BadInput("Both TARGET and --drain are given.", remedy="Run a worker, or end another one.")
+        return _drain(drain, common)
+    if target is None:
+        raise BadInput("There is no TARGET.", remedy="Name the application: forebay worker module:app.")
     _check("concurrency", concurrency, 1, _MAX_CONCURRENCY)
     _check("processes", processes, 1, _MAX_PROCESSES)
     _check("metrics_port", metrics_port, 0, _MAX_PORT)
@@ -78,6 +89,26 @@ def worker(
             until_idle=until_idle,
         ),
     )
+    return None
+
+
+def _drain(name: str, common: Common) -> int:
+    from forebay.cli.acting import answer
+    from forebay.errors import Ambiguous, NotFound
+    from forebay.model.exchange import Action
+
+    reading = Reading(ledger=common.ledger, config=common.config, verbose=common.verbose)
+    with opened(reading) as app:
+        sessions = app.ledger.sessions()
+        found = [each for each in sessions if each.worker == name] or [
+            each for each in sessions if each.id.startswith(name.lower())
+        ]
+        if not found:
+            raise NotFound(f"There is no worker {shown(name)}.", remedy="`forebay workers` shows those there are.")
+        if len(found) > 1:
+            raise Ambiguous(f"More than one worker is {shown(name)}.", remedy="Give its session, or more of it.")
+        acted = app.ledger.drain(found[0].id, Action(who=who()))
+    return answer([acted], "asked to end", reading)
 
 
 def _check(what: str, value: int | None, least: int, most: int) -> None:
@@ -154,10 +185,11 @@ def workers(*, common: Reading = _USUAL_READING) -> None:
         output.write([{**plain(each), "running": [*held[each.id]]} for each in found], common.output)
         return
     now = time.time()
-    names = short_ids(each for ids in held.values() for each in ids) if output.terminal() else {}
+    names = short_ids(each for ids in (*held.values(), held) for each in ids) if output.terminal() else {}
     rows = [
         (
-            each.worker,
+            each.worker if each.drain_at is None else f"{each.worker} (draining)",
+            names.get(each.id, each.id),
             ", ".join(each.kinds),
             beside(each.opened_at, now),
             beside(each.expires_at - each.lease_s, now),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from forebay.engine import outcomes
 from forebay.engine.desk import LedgerDesk
 from forebay.engine.lease import Lease
+from forebay.engine.quota import Quota, give_unsent
+from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Kind
+from forebay.engine.slots import Calls
 from forebay.engine.submission import Submissions
+from forebay.engine.watch import Watch
+from forebay.engine.wishes import Units
+from forebay.limits.slot import Slot
 from forebay.model.outcome import Canceled, Outcome
 from forebay.model.task import Task
 from forebay.observe import emit
@@ -30,6 +37,9 @@ class Why(StrEnum):
     WAITED = "waited"
 
 
+_LATE_S = 0.25
+
+
 class Ended(Protocol):
     """Called once, with the outcome, or with None when the task is to be handed back or is not ours any more."""
 
@@ -38,32 +48,105 @@ class Ended(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a worker gives each attempt along."""
+    """What all attempts of a worker share."""
 
     submissions: Submissions
-    desk: LedgerDesk
-    deadline_in_s: float | None
     lease: Lease
+    quotas: Quotas
+    entered: Callable[[Attempt], None]
     ended: Ended
 
 
-class Attempt:
-    """What the two ways to run a handler share: the clock, the first reason to stop, the one report."""
+class Claimed(NamedTuple):
+    """A task as its worker took it; `units` are None for a kind without a limit."""
 
-    def __init__(self, task: Task, kind: Kind, terms: Terms) -> None:
-        self.task = task
-        self.kind = kind
-        self.desk = terms.desk
+    task: Task
+    kind: Kind
+    desk: LedgerDesk
+    deadline_in_s: float | None
+    units: Units | None
+
+
+class Attempt:
+    """What the two ways to run a handler share: the clock, the first reason to stop, the one report.
+
+    One that has a quota waits there until it may enter: with its slot, if its handler is one call.
+    """
+
+    ends_at = math.inf
+    _ends_why = Why.TIMEOUT
+    _left_s = 0.0
+    _runs_since = 0.0
+    _paused_at: float | None = None
+    _slept_s = 0.0
+    _calls: Calls | None = None
+    _late_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, claimed: Claimed, terms: Terms) -> None:
+        self.task, self.kind, self.desk, self._deadline_in_s, units = claimed
+        self.units: Units = units or ()
+        self.slot: Slot | None = None
+        self.inside = False
         self.why: Why | None = None
         self.started_at: float | None = None
         self.loop = asyncio.get_running_loop()
         self.submissions = terms.submissions
         self.lease = terms.lease
-        self._deadline_in_s = terms.deadline_in_s
         self._claimed_at = time.monotonic()
-        self._ended = terms.ended
+        self._terms = terms
+        self._quota: Quota | None = None if units is None else terms.quotas.find(self.kind.name)
         self._reported = False
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def calls(self) -> Calls:
+        """The slots it takes; most attempts never ask for one."""
+        if self._calls is None:
+            self._calls = self._terms.quotas.calls(self.kind, self)
+        return self._calls
+
+    def wait(self) -> None:
+        """Begin to wait: for a slot first, where one is needed."""
+        if self._quota is None:
+            self.enter(None)
+        else:
+            self._quota.add(self)
+
+    def enter(self, slot: Slot | None) -> None:
+        """Go where handlers run; a slot is held for a moment only while there is no place."""
+        self.slot = slot
+        self.inside = True
+        self._terms.entered(self)
+        if slot is not None:
+            self._late_timer = self.loop.call_later(_LATE_S, self._late)
+        self._enter()
+
+    def _enter(self) -> None:
+        raise NotImplementedError
+
+    def _take_back(self) -> bool:
+        """Whether it has not started yet; then it will not."""
+        raise NotImplementedError
+
+    def _late(self) -> None:
+        """No place came free in time: others can use the slot until there is one."""
+        if self.slot is not None and self.started_at is None and self.why is None and self._take_back():
+            slot, self.slot = self.slot, None
+            give_unsent(slot)
+            self.inside = False
+            self._terms.entered(self)
+            if self._quota is not None:
+                self._quota.late()
+            self.wait()
+
+    @property
+    def queues(self) -> bool:
+        """Whether it has entered and waits for a place."""
+        return self.inside and self.started_at is None and not self._reported
+
+    def hand_back(self) -> None:
+        """It waits for a slot that does not come."""
+        self.stop(Why.WAITED)
 
     @property
     def run_s(self) -> float:
@@ -75,6 +158,11 @@ class Attempt:
         return (self.started_at or time.monotonic()) - self._claimed_at
 
     @property
+    def late_by_s(self) -> float:
+        """How much longer than its time alone it takes: it waited, before it began and for slots."""
+        return self.waited_s + self._slept_s + (0.0 if self._paused_at is None else time.monotonic() - self._paused_at)
+
+    @property
     def overdue(self) -> bool:
         """Whether its deadline is over before it has begun."""
         waited_s = time.monotonic() - self._claimed_at
@@ -82,26 +170,70 @@ class Attempt:
 
     def begin(self) -> bool:
         """Start the clock; False when the deadline is over before anything has begun, and the clock ends it at once."""
-        now = time.monotonic()
-        limit_s, why = self.task.timeout_s, Why.TIMEOUT
-        if self._deadline_in_s is not None:
-            left_s = self._deadline_in_s - (now - self._claimed_at)
-            if left_s < limit_s:
-                limit_s, why = max(0.0, left_s), Why.DEADLINE
-        self.started_at = now
-        self._arm(limit_s, why)
+        self.started_at = time.monotonic()
+        self._left_s = self.task.timeout_s
+        if self._late_timer is not None:
+            self._late_timer.cancel()
+        goes_on = self._run_clock()
         emit("task_started", task_id=self.task.id, kind=self.task.kind, attempt=self.task.attempt_count + 1)
+        return goes_on
+
+    def _run_clock(self) -> bool:
+        now = time.monotonic()
+        self._runs_since = now
+        limit_s, why = self._left_s, Why.TIMEOUT
+        if self._deadline_in_s is not None:
+            until_deadline_s = self._deadline_in_s - (now - self._claimed_at)
+            if until_deadline_s < limit_s:
+                limit_s, why = max(0.0, until_deadline_s), Why.DEADLINE
+        self._arm(limit_s, why)
         return limit_s > 0
 
+    def pause(self, *, ours: bool) -> None:
+        """Stop the clock: from now on it waits for a slot, of its own limit or of another. A deadline goes on."""
+        if self.started_at is not None and self._paused_at is None:
+            self._paused_at = time.monotonic()
+            self._left_s -= self._paused_at - self._runs_since
+            if self._deadline_in_s is None:
+                self.ends_at = math.inf
+            else:
+                self._arm(max(0.0, self._deadline_in_s - (self._paused_at - self._claimed_at)), Why.DEADLINE)
+            if ours and self._quota is not None:
+                self._quota.waits(self)
+
+    def resume(self, *, ours: bool, got: bool) -> None:
+        if self._paused_at is not None:
+            self._slept_s += time.monotonic() - self._paused_at
+            self._paused_at = None
+            if self.why is None and not self._reported:
+                self._run_clock()
+            if ours and self._quota is not None:
+                self._quota.waited(self, got=got)
+
     def _arm(self, limit_s: float, why: Why) -> None:
-        self._timer = self.loop.call_later(limit_s, self.stop, why)
+        self.ends_at, self._ends_why = self.loop.time() + limit_s, why
+        watch = self._watch()
+        if watch is not None:
+            watch.until(self.ends_at)
+
+    def _watch(self) -> Watch | None:
+        """Who ends it when its time is over."""
+        raise NotImplementedError
+
+    def overdue_now(self) -> None:
+        self.stop(self._ends_why)
 
     def stop(self, why: Why) -> None:
         """Begin to end it; the first reason stands."""
         if self.why is None and not self._reported:
             self.why = why
             self._cancel_timer()
-            self._stop()
+            if self.inside:
+                self._stop()
+            else:
+                if self._quota is not None:
+                    self._quota.take_back(self)
+                self.report_stopped()
 
     def _stop(self) -> None:
         raise NotImplementedError
@@ -110,7 +242,13 @@ class Attempt:
         if not self._reported:
             self._reported = True
             self._cancel_timer()
-            self._ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
+            if self._late_timer is not None:
+                self._late_timer.cancel()
+            if self._quota is not None:
+                self._quota.take_back(self)
+            if self.slot is not None or self._calls is not None:
+                outcome = self.calls.close(self.slot, outcome, sent=self.started_at is not None)
+            self._terms.ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
 
     def report_stopped(self) -> None:
         """The handler is gone before it has said anything."""

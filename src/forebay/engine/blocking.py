@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from forebay import failpoint
 from forebay.engine import outcomes, report
-from forebay.engine.attempt import Attempt, Terms, Why
-from forebay.engine.registry import Kind
+from forebay.engine.attempt import Attempt, Claimed, Terms, Why
 from forebay.engine.split import chunks_of
+from forebay.engine.watch import Watch
 from forebay.engine.wire import Message
+from forebay.errors import ForebayError
+from forebay.limits.slot import Slot
 from forebay.model.outcome import Canceled, Failed, Outcome
-from forebay.model.task import Task
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
@@ -23,30 +24,46 @@ if TYPE_CHECKING:
 class BlockingAttempt(Attempt):
     """Waits in the pool, then at a child behind others, then runs there."""
 
-    def __init__(self, task: Task, kind: Kind, terms: Terms, pool: Pool) -> None:
-        super().__init__(task, kind, terms)
+    def __init__(self, claimed: Claimed, terms: Terms, pool: Pool) -> None:
+        super().__init__(claimed, terms)
         self._pool = pool
         self._ladder: asyncio.Task[None] | None = None
         self._splitting: asyncio.Task[None] | None = None
         self.child: Child | None = None
-        self.ticket = [task.id, task.claim_count]
-        self.ends_at = 0.0
-        self.ends_why = Why.TIMEOUT
-        pool.add(self)
+        self.ticket = [self.task.id, self.task.claim_count]
+        self._entering: asyncio.Task[None] | None = None
 
-    def _arm(self, limit_s: float, why: Why) -> None:
-        self.ends_at, self.ends_why = self.loop.time() + limit_s, why
-        if self.child is not None:
-            self.child.watch(self.ends_at)
+    def _enter(self) -> None:
+        if self.slot is None:
+            self._pool.add(self)
+        else:
+            self._entering = self.loop.create_task(self._enter_with(self.slot))
+
+    async def _enter_with(self, slot: Slot) -> None:
+        try:
+            await slot.astart()
+        except ForebayError:
+            self.stop(Why.WAITED)
+            return
+        if self.why is None and self.slot is slot:
+            self._pool.add(self)
+
+    def _take_back(self) -> bool:
+        return self._pool.take_back(self)
+
+    def _watch(self) -> Watch | None:
+        return None if self.child is None else self.child.watch
 
     def _stop(self) -> None:
-        if self.started_at is None and self._pool.take_back(self):
+        if self.started_at is None and (self._pool.take_back(self) or self.child is None):
             self.report_stopped()
         elif self.child is not None:
             self._ladder = self.loop.create_task(self._climb(self.child))
 
     async def _climb(self, child: Child) -> None:
-        if not await child.stop(self, str(self.why)):
+        await child.stop(self, str(self.why))
+        if self not in child.queue and self._splitting is None:
+            # Killed, or its ticket was taken back before it began; what it answered in time stands.
             self.report_stopped()
 
     def answered(self, message: Message) -> None:

@@ -13,11 +13,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
-from forebay.engine import strays, wire
+from forebay.engine import report, strays, wire
 from forebay.engine.blocking import BlockingAttempt
-from forebay.engine.desk import Desk, packed, to_run
+from forebay.engine.desk import packed, to_run
 from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
+from forebay.engine.watch import Watch
 from forebay.engine.wire import Message
 from forebay.model.exchange import Usage
 from forebay.observe import emit
@@ -74,7 +77,7 @@ class Child(asyncio.Protocol):
         self.queue: deque[BlockingAttempt] = deque()
         self._left: list[BlockingAttempt] = []
         self._series = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self.watch = Watch(lambda: islice(self.queue, 1))
         self.spent = False
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
@@ -135,22 +138,6 @@ class Child(asyncio.Protocol):
             self._transport.write(wire.pack({"run": tasks, "series": self._series, "sure_until": sure_until}))
         if idle:
             self.queue[0].begin()
-
-    def watch(self, until: float) -> None:
-        """End what runs then, if it still does. One timer for all: most tasks end long before it would be due."""
-        if self._timer is None or self._timer.when() > until:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(until, self._end_overdue)
-
-    def _end_overdue(self) -> None:
-        self._timer = None
-        if self.queue:
-            head = self.queue[0]
-            if head.ends_at <= self._loop.time():
-                head.stop(head.ends_why)
-            else:
-                self.watch(head.ends_at)
 
     def recall(self) -> list[BlockingAttempt]:
         """Those that have not started, taken back: the child will not start them."""
@@ -239,13 +226,16 @@ class Child(asyncio.Protocol):
 
     def _hear(self, message: Message, head: BlockingAttempt) -> None:
         if "ask" in message:
-            asked = self._loop.create_task(self._serve(message["ask"], head.desk))
+            asked = self._loop.create_task(self._serve(message["ask"], head))
             self._asked.add(asked)
             asked.add_done_callback(self._asked.discard)
         elif "progress" in message:
             head.desk.progress(*message["progress"])
         elif "used" in message:
             head.desk.used(Usage(*message["used"]))
+        elif "left" in message:
+            limit, outcome = message["left"]
+            head.calls.leave(limit, report.unpack(outcome))
         else:
             self.spent = self.spent or bool(message.get("spent"))
             self.queue.popleft()
@@ -254,20 +244,29 @@ class Child(asyncio.Protocol):
             head.answered(message)
             self._freed(self)
 
-    async def _serve(self, ask: list[str], desk: Desk) -> None:
-        """A handler's question to the ledger; what goes wrong goes back to the handler."""
-        verb, *arguments = ask
+    async def _serve(self, ask: list[Any], head: BlockingAttempt) -> None:
+        """A handler's question; what goes wrong goes back to the handler."""
         try:
-            if verb == "chunks":
-                tasks, following = await asyncio.to_thread(desk.chunks, arguments[0])
-                reply: Message = {"answer": [[packed(task) for task in tasks], following]}
-            else:
-                await asyncio.to_thread(desk.lost, arguments[0], arguments[1])
-                reply = {"answer": None}
+            reply: Message = {"answer": await self._answer(head, *ask)}
         except Exception as error:  # noqa: BLE001 - whatever it is, the handler shall hear of it
-            reply = {"error": str(error)}
-        if self._transport is not None:
+            reply = report.pack_error(error)
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(wire.pack(reply))
+
+    async def _answer(self, head: BlockingAttempt, verb: str, *arguments: Any) -> Any:  # noqa: ANN401 - JSON
+        match verb:
+            case "chunks":
+                tasks, following = await asyncio.to_thread(head.desk.chunks, arguments[0])
+                return [[packed(task) for task in tasks], following]
+            case "lost":
+                return await asyncio.to_thread(head.desk.lost, arguments[0], arguments[1])
+            case "slot":
+                return (await head.calls.enter(*arguments)).limit
+            case "start":
+                return await head.calls.held(arguments[0]).astart()
+            case _:
+                limit, said, *rest = arguments
+                return getattr(head.calls.held(limit), said)(*rest)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - however it ended
         self._loop.call_later(_POLL_S, self._end)
@@ -278,8 +277,7 @@ class Child(asyncio.Protocol):
             return
         self._left = self._take_tickets()
         self.gone.set_result(None)
-        if self._timer is not None:
-            self._timer.cancel()
+        self.watch.close()
         self._close_files()
         ended = ChildEnded(self._process.poll(), self._said)
         if not self.ready.done():

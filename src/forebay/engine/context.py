@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from forebay.engine.content import Content
 from forebay.engine.desk import Chunks, Desk
@@ -13,19 +14,39 @@ from forebay.engine.signals import Stopped
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.exchange import Usage
+from forebay.model.limit import check_seconds, check_units
 from forebay.model.task import Task
 
+SLOT_WAIT_S = 30.0
+MAX_SLOT_WAIT_S = 300.0
 _BETWEEN_S = 0.2
 _log = logging.getLogger("forebay.task")
+
+
+class Calls(Protocol):
+    """Where the slots of an attempt come from: beside its worker's limiter, or at the other end of a socket."""
+
+    waited_s: float
+
+    def slot(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Any: ...  # noqa: ANN401 - for `with` in a plain handler, for `async with` in an async one
 
 
 class Context:
     """One attempt, as its handler sees it."""
 
-    def __init__(self, task: Task, desk: Desk, content: Content, stopping: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        desk: Desk,
+        content: Content,
+        *,
+        calls: Callable[[], Calls],
+        stopping: Callable[[], bool] | None = None,
+    ) -> None:
         self._task = task
         self._desk = desk
         self._content = content
+        self._calls = calls
         self._stopping = stopping
         self._stopped = False
         self._told_at = -math.inf
@@ -80,8 +101,8 @@ class Context:
 
     @property
     def remaining_s(self) -> float:
-        """How long this attempt may still run."""
-        return max(0.0, self._ends_at - time.monotonic())
+        """How long this attempt may still run; its time stands still while it waits for a slot."""
+        return max(0.0, self._ends_at + self._calls().waited_s - time.monotonic())
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -106,6 +127,21 @@ class Context:
     def used(self, meter: str, unit: str, amount: float = 1) -> None:
         """Book what was consumed of a metered service; it counts even if the attempt fails or is stopped later."""
         self._desk.used(Usage(meter, unit, amount))
+
+    def slot(
+        self, limit: str | None = None, *, units: dict[str, int] | None = None, timeout_s: float = SLOT_WAIT_S
+    ) -> Any:  # noqa: ANN401 - for `with` in a plain handler, for `async with` in an async one
+        """Leave for one call of a limit, the kind's own if none is named: `async with ctx.slot(units={"pages": 15}):`.
+
+        What the block raises says what became of the call: 429 and 5xx hold back everybody who shares the limit.
+        None in time is `Busy`; let it pass, and the task comes back later, with no retry burnt.
+        """
+        checked = None if units is None else check_units(units)
+        return self._calls().slot(limit, checked, check_seconds("timeout_s", timeout_s, most=MAX_SLOT_WAIT_S))
+
+    def begin(self) -> None:
+        """The handler starts now."""
+        self._ends_at = time.monotonic() + self._task.timeout_s
 
     def chunks(self) -> Chunks:
         """In a merge: the job's chunks in order, with their results."""

@@ -5,27 +5,35 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
+from forebay.engine.watch import Runs, Watch
 
-class Starts(Protocol):
+
+class Starts(Runs, Protocol):
     def go(self) -> None: ...
 
 
 class Gate:
+    """Made in a running event loop."""
+
     def __init__(self, size: int) -> None:
         self._size = size
-        self._running = 0
+        self._running: set[Starts] = set()
         self._waiting: deque[Starts] = deque()
+        self.watch = Watch(lambda: self._running)
 
     @property
     def full(self) -> bool:
-        return self._running >= self._size
+        return len(self._running) >= self._size
 
     @property
     def waits(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, attempt: Starts) -> None:
-        self._waiting.append(attempt)
+    def add(self, attempt: Starts, *, first: bool = False) -> None:
+        if first:
+            self._waiting.appendleft(attempt)
+        else:
+            self._waiting.append(attempt)
         self._let_in()
 
     def take_back(self, attempt: Starts) -> bool:
@@ -36,11 +44,12 @@ class Gate:
             return False
         return True
 
-    def freed(self) -> None:
-        self._running -= 1
+    def freed(self, attempt: Starts) -> None:
+        self._running.discard(attempt)
         self._let_in()
 
     def _let_in(self) -> None:
-        while self._waiting and self._running < self._size:
-            self._running += 1
-            self._waiting.popleft().go()
+        while self._waiting and len(self._running) < self._size:
+            attempt = self._waiting.popleft()
+            self._running.add(attempt)
+            attempt.go()

@@ -6,13 +6,13 @@ import asyncio
 
 from forebay import failpoint
 from forebay.engine import outcomes
-from forebay.engine.attempt import Attempt, Terms, Why
+from forebay.engine.attempt import Attempt, Claimed, Terms, Why
 from forebay.engine.context import Context
 from forebay.engine.gate import Gate
-from forebay.engine.registry import Kind, call_arguments
+from forebay.engine.registry import call_arguments
 from forebay.engine.split import chunks_of
+from forebay.engine.watch import Watch
 from forebay.model.outcome import Completed, Outcome
-from forebay.model.task import Task
 
 _ABANDON_S = 2.0
 
@@ -20,12 +20,20 @@ _ABANDON_S = 2.0
 class InlineAttempt(Attempt):
     """Stopping it cancels the handler; one that will not be cancelled is left behind after two seconds."""
 
-    def __init__(self, task: Task, kind: Kind, terms: Terms, gate: Gate) -> None:
-        super().__init__(task, kind, terms)
+    def __init__(self, claimed: Claimed, terms: Terms, gate: Gate) -> None:
+        super().__init__(claimed, terms)
         self._gate = gate
-        self._context = Context(task, terms.desk, terms.submissions.content)
+        self._context = Context(self.task, self.desk, terms.submissions.content, calls=lambda: self.calls)
         self._runner: asyncio.Task[None] | None = None
-        gate.add(self)
+
+    def _enter(self) -> None:
+        self._gate.add(self, first=self.slot is not None)
+
+    def _take_back(self) -> bool:
+        return self._gate.take_back(self)
+
+    def _watch(self) -> Watch | None:
+        return self._gate.watch
 
     def go(self) -> None:
         self._runner = self.loop.create_task(self._run())
@@ -34,7 +42,7 @@ class InlineAttempt(Attempt):
         began = self._runner is not None and not self._reported
         super().report(outcome)
         if began:
-            self._gate.freed()
+            self._gate.freed(self)
 
     def _stop(self) -> None:
         if self._runner is None:
@@ -65,10 +73,13 @@ class InlineAttempt(Attempt):
             payload = self.task.payload
         else:
             payload = await asyncio.to_thread(content.payload, self.task)
+        if self.slot is not None:
+            await self.slot.astart()
         if not self.lease.sure:
             return None  # frozen meanwhile: it may be another's by now
         if not self.begin():
             return outcomes.past_deadline()
+        self._context.begin()
         positional, named = call_arguments(payload)
         value = await self.kind.handler(self._context, *positional, **named)
         failpoint.reach("response_read")

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.engine.signals import Permanent, Reschedule, Retry, Stopped
-from forebay.errors import BadInput
+from forebay.errors import BadInput, Busy
 from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
 from forebay.rules import verdict
 from forebay.rules.verdict import ErrorClass
 
+_LEAST_S = 0.1
+_MOST_S = 5.0
 
-def of_error(error: BaseException) -> Outcome:
+
+def of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
     match error:
         case Reschedule():
             return Rescheduled(delay_s=error.delay_s, until=error.until, text=error.text or None)
@@ -26,11 +29,18 @@ def of_error(error: BaseException) -> Outcome:
             return Failed(error_class=error.error_class, text=error.text, permanent=True, traceback=_trace(error))
         case Stopped():
             return Canceled()
+        case Busy():
+            return Rescheduled(delay_s=_again_in_s(error), text=str(error))
         case BadInput():
             # What the handler handed to us was wrong: running it again would hand in the same.
             return Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True, traceback=_trace(error))
         case _:
             return Failed(error_class=verdict.classify_exception(error), text=_text(error), traceback=_trace(error))
+
+
+def _again_in_s(error: Busy) -> float:
+    """When a window or a cool-down is over, is known; how long others take for their calls is a guess."""
+    return max(_LEAST_S, min(_MOST_S, error.retry_in_s) if "in_flight" in error.blocked_by else error.retry_in_s)
 
 
 def timed_out(timeout_s: float) -> Failed:

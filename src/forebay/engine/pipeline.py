@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
-from forebay.engine.registry import Handler, Kind, Registry
+from forebay.engine.registry import Handler, Kind, KindOptions, Registry
 from forebay.engine.split import check_number
 from forebay.engine.submission import Options, Submissions
 from forebay.errors import BadInput
@@ -28,47 +28,21 @@ class Pipeline:
         self.allow_holes = allow_holes
         self._registry = registry
 
-    def split(
-        self, *, timeout_s: float = 60.0, max_retries: int = 3, max_reschedules: int | None = None
-    ) -> Callable[[H], H]:
+    def split(self, **options: Unpack[KindOptions]) -> Callable[[H], H]:
         """Decorate what gets the job's payload and returns a list with one payload for each chunk."""
-        return self._step(
-            "split", chunk_kind=f"{self.name}.chunk", timeout_s=timeout_s, max_retries=max_retries,
-            max_reschedules=max_reschedules,
-        )  # fmt: skip
+        return self._step("split", f"{self.name}.chunk", **options)
 
-    def process(
-        self, *, timeout_s: float = 60.0, max_retries: int = 3, max_reschedules: int | None = None
-    ) -> Callable[[H], H]:
+    def process(self, **options: Unpack[KindOptions]) -> Callable[[H], H]:
         """Decorate what turns one chunk's payload into its result."""
-        return self._step("chunk", timeout_s=timeout_s, max_retries=max_retries, max_reschedules=max_reschedules)
+        return self._step("chunk", **options)
 
-    def merge(
-        self, *, timeout_s: float = 60.0, max_retries: int = 3, max_reschedules: int | None = None
-    ) -> Callable[[H], H]:
+    def merge(self, **options: Unpack[KindOptions]) -> Callable[[H], H]:
         """Decorate what gets the job's payload, reads `ctx.chunks()` and returns the job's result."""
-        return self._step("merge", timeout_s=timeout_s, max_retries=max_retries, max_reschedules=max_reschedules)
+        return self._step("merge", **options)
 
-    def _step(
-        self,
-        step: str,
-        *,
-        timeout_s: float,
-        max_retries: int,
-        max_reschedules: int | None,
-        chunk_kind: str | None = None,
-    ) -> Callable[[H], H]:
+    def _step(self, step: str, chunk_kind: str | None = None, **options: Unpack[KindOptions]) -> Callable[[H], H]:
         def register(handler: H) -> H:
-            self._registry.add(
-                Kind(
-                    name=f"{self.name}.{step}",
-                    handler=handler,
-                    timeout_s=timeout_s,
-                    max_retries=max_retries,
-                    max_reschedules=max_reschedules,
-                    chunk_kind=chunk_kind,
-                )
-            )
+            self._registry.add(Kind(name=f"{self.name}.{step}", handler=handler, chunk_kind=chunk_kind, **options))
             return handler
 
         return register

@@ -89,7 +89,10 @@ class Pool:
         return child
 
     def add(self, attempt: BlockingAttempt) -> None:
-        self._waiting.append(attempt)
+        if attempt.slot is None:
+            self._waiting.append(attempt)
+        else:
+            self._waiting.appendleft(attempt)
         self._dispatch_soon()
 
     def take_back(self, attempt: BlockingAttempt) -> bool:
@@ -117,6 +120,8 @@ class Pool:
                 self._waiting.popleft().report(outcomes.past_deadline())
                 continue
             child = min(free, key=lambda each: len(each.queue) + len(given[each]))
+            if self._waiting[0].slot is not None and (child.queue or given[child]):
+                break  # its call begins at once or not yet: its slot must not grow old behind others
             given[child].append(self._waiting.popleft())
             if len(child.queue) + len(given[child]) >= _DEPTH:
                 free.remove(child)

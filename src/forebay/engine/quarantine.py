@@ -20,6 +20,12 @@ class Quarantine:
         """Whether nothing may be claimed until what runs has ended."""
         return running and self._kind is not None
 
+    def standing(self, ready: set[str], *, running: bool) -> set[str]:
+        """The kinds to wish for slots for: none while others run, then that of the suspect."""
+        if self._kind is None:
+            return ready
+        return set() if running else ready & {self._kind}
+
     def narrowed(self, wants: list[Want], *, running: bool) -> list[Want]:
         """What to ask for while a suspect waits to be alone: nothing while others run, then one of its kind."""
         if self._kind is None:

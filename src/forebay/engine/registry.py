@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from forebay.errors import BadInput
+from forebay.ids import shown
+from forebay.model.limit import check_units
 from forebay.model.names import check_count, check_duration, check_name
 
 Handler = Callable[..., Any]
+Units = Mapping[str, int] | Callable[..., Mapping[str, int]]
+SlotAt = Literal["handler", "call"]
+
+
+class KindOptions(TypedDict, total=False):
+    """What may be said of a kind when its handler is registered."""
+
+    limit: str | None
+    slot: SlotAt
+    units: Units | None
+    timeout_s: float
+    max_retries: int
+    max_reschedules: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +33,9 @@ class Kind:
     """A handler and the options that its tasks are submitted with unless they bring their own.
 
     A plain function runs in a child process, which can be killed; `chunk_kind` makes it a split, whose list of
-    payloads becomes the chunks of its job.
+    payloads becomes the chunks of its job. With a `limit`, the handler is one call of it and takes its slot right
+    before it starts; with slot="call" it takes one for each call itself. `units` are a dict, or a function that is
+    called like the handler, without the context.
     """
 
     name: str
@@ -27,6 +44,9 @@ class Kind:
     max_retries: int = 3
     max_reschedules: int | None = None
     chunk_kind: str | None = None
+    limit: str | None = None
+    slot: SlotAt = "handler"
+    units: Units | None = None
     blocking: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +59,29 @@ class Kind:
         if not callable(self.handler):
             raise BadInput(f"The handler of kind {self.name!r} cannot be called.", remedy="Decorate a function.")
         object.__setattr__(self, "blocking", not inspect.iscoroutinefunction(self.handler))
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        if self.limit is not None:
+            check_name("limit", self.limit)
+        elif self.units is not None or self.slot != "handler":
+            raise BadInput(f"Kind {self.name!r} has units or a slot, but no limit.", remedy="Name it: limit='…'.")
+        if self.slot not in {"handler", "call"}:
+            raise BadInput(f"slot is {shown(self.slot)}.", remedy='Choose "handler" or "call".')
+        if self.slot == "call" and self.units is not None:
+            raise BadInput(
+                f"Kind {self.name!r} takes a slot for each call itself.",
+                remedy="Give the units there: ctx.slot(units=…).",
+            )
+        if self.units is not None and not callable(self.units):
+            check_units(self.units)
+
+    def units_of(self, payload: object) -> dict[str, int]:
+        """What the handler's call takes of its limit."""
+        if callable(self.units):
+            positional, named = call_arguments(payload)
+            return check_units(self.units(*positional, **named))
+        return check_units(self.units)
 
 
 class Registry:

@@ -1,11 +1,13 @@
-"""Puts an outcome into a message from a handler child, and takes it out again."""
+"""Puts outcomes and errors into messages between a worker and its handler children, and takes them out again."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
+from forebay import errors
 from forebay.engine.wire import Message
+from forebay.errors import ForebayError, StoreUnreachable
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.payload import JsonText
 
@@ -25,3 +27,16 @@ def unpack(message: Message) -> Outcome:
         return Completed(result_json=None if text is None else JsonText(text), result_blob=blob)
     outcome: Outcome = _KINDS[message["outcome"]](**message["fields"])
     return outcome
+
+
+def pack_error(error: Exception) -> Message:
+    if not isinstance(error, ForebayError):
+        return {"raise": "", "what": f"{type(error).__name__}: {error}", "fields": {}}
+    fields = {name: value for name, value in vars(error).items() if name != "what"}
+    return {"raise": type(error).__name__, "what": error.what, "fields": fields}
+
+
+def unpack_error(message: Message) -> ForebayError:
+    kind = getattr(errors, message["raise"], None) or StoreUnreachable
+    made: ForebayError = kind(message["what"], **message["fields"])
+    return made

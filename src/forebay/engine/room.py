@@ -40,12 +40,20 @@ class _Side:
 
     def freed(self, kind: str, run_s: float) -> None:
         self.in_hand -= 1
+        if kind not in self._run_s:
+            return
         # Down by degrees, up at once: one quick task is no proof that the next will be.
         known_s = self._run_s[kind]
         self._run_s[kind] = max(run_s, known_s + _WEIGHT * (run_s - known_s))
 
     def runs(self, kind: str, run_s: float) -> None:
-        self._run_s[kind] = max(run_s, self._run_s[kind])
+        if kind in self._run_s:
+            self._run_s[kind] = max(run_s, self._run_s[kind])
+
+    @property
+    def places(self) -> int:
+        """Less than none if more wait here already than can run."""
+        return self._capacity - self.in_hand
 
     def hungry(self, ready: set[str]) -> list[str]:
         """The kinds to ask for: those that are known to have work, else all."""
@@ -70,16 +78,19 @@ class _Side:
 
 
 class Room:
-    """Async kinds share `concurrency`, blocking ones share the children; of quick ones a few more wait in hand."""
+    """Async kinds share `concurrency`, blocking ones share the children; of quick ones a few more wait in hand.
+
+    How many tasks of a limited kind are claimed, its quota says; they take room once they may run.
+    """
 
     def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
         self._limits = limits
-        known = list(kinds)
+        free = [kind for kind in kinds if kind.limit is None]
         batch = limits.claims_per_exchange
         self._sides = [
-            _Side((kind.name for kind in known if not kind.blocking), limits.concurrency, batch - limits.concurrency),
+            _Side((kind.name for kind in free if not kind.blocking), limits.concurrency, batch - limits.concurrency),
             # One batch that runs while the next is fetched.
-            _Side((kind.name for kind in known if kind.blocking), limits.processes, 2 * batch),
+            _Side((kind.name for kind in free if kind.blocking), limits.processes, 2 * batch),
         ]
         self._turn = 0
 
@@ -92,6 +103,10 @@ class Room:
     def runs(self, kind: Kind, run_s: float) -> None:
         """One of this kind has been running for so long, and goes on."""
         self._sides[kind.blocking].runs(kind.name, run_s)
+
+    def places(self, kind: Kind) -> int:
+        """How many of a limited kind could run now if they had their slots."""
+        return self._sides[kind.blocking].places
 
     @property
     def blocks(self) -> bool:

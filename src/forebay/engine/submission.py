@@ -70,7 +70,12 @@ class Submissions:
 def _defaults(kind: Kind | None) -> dict[str, Any]:
     if kind is None:
         return {}
-    return {"timeout_s": kind.timeout_s, "max_retries": kind.max_retries, "max_reschedules": kind.max_reschedules}
+    return {
+        "timeout_s": kind.timeout_s,
+        "max_retries": kind.max_retries,
+        "max_reschedules": kind.max_reschedules,
+        "limit": kind.limit,
+    }
 
 
 def _checked(options: Options) -> dict[str, Any]:

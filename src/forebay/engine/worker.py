@@ -5,30 +5,31 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from forebay import ids
-from forebay.engine import upkeep
-from forebay.engine.attempt import Attempt, Terms, Why
-from forebay.engine.blocking import BlockingAttempt
+from forebay.engine import outcomes, upkeep
+from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
-from forebay.engine.desk import LedgerDesk
 from forebay.engine.exchanger import Exchanger
 from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
-from forebay.engine.inline import InlineAttempt
 from forebay.engine.lease import Lease
+from forebay.engine.pace import Pace
 from forebay.engine.pool import Pool
 from forebay.engine.quarantine import Quarantine
+from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Registry
 from forebay.engine.room import Limits, Room
+from forebay.engine.starter import Starter
 from forebay.engine.submission import Submissions
 from forebay.engine.tell import tell
 from forebay.errors import BadInput, StoreClosed, StoreError
-from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle
+from forebay.limits.limiter import Limiter
+from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle, Want
 from forebay.model.outcome import Failed, Outcome
 from forebay.model.task import Status, Task
 from forebay.observe import emit
@@ -38,7 +39,6 @@ from forebay.stores.base import Ledger
 
 _IN_HAND_S = 1.0
 _NO_CHILD_S = 60.0
-_LINGER_S = 0.005
 _HURRY = 2  # drains: somebody waits for us to end
 T = TypeVar("T")
 
@@ -54,6 +54,8 @@ class Worker:
         *,
         name: str,
         limits: Limits,
+        limiter: Callable[[], Limiter],
+        tell_limits: Callable[[], None],
         target: str | None = None,
         bounds: Bounds | None = None,
         retention_s: Mapping[Status, float] | None = None,
@@ -68,7 +70,6 @@ class Worker:
             )
         self._ledger = ledger
         self._registry = registry
-        self._submissions = submissions
         self._name = name
         self._limits = limits
         self._retention_s = dict(retention_s or {})
@@ -78,18 +79,29 @@ class Worker:
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
         self._room = Room(registry, limits)
+        self._tell_limits = tell_limits
+        self._quotas = Quotas(registry, limiter, limits.concurrency, self._quota_changed)
         self._gate = Gate(limits.concurrency)
+        self._pace = Pace(self._room, self._gate, self._quotas)
+        self._lease = Lease(limits.lease_s)
+        self._starter = Starter(
+            ledger,
+            submissions,
+            name=name,
+            lease=self._lease,
+            quotas=self._quotas,
+            gate=self._gate,
+            pool=self._pool,
+            entered=self._entered,
+            ended=self._ended,
+        )
         self._quarantine = Quarantine(limits.attempt_grace_s)
-        self._event = asyncio.Event()
         self._drains = 0
         self._session = self._new_session()
-        self._lease = Lease(limits.lease_s)
         self._exchanger = Exchanger(ledger, self._session.id, self._lease)
         self._heart: Heart | None = None
         self._alive = True
         self._ready: set[str] = set()
-        self._hint = False
-        self._lingers_until = 0.0
         self._clock = (0.0, 0.0)
         self._broken: BadInput | None = None
         self.settled_count = 0
@@ -114,7 +126,7 @@ class Worker:
         """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
         self._drains += 1
         emit("worker_draining", reason=reason, running=len(self._attempts))
-        self._event.set()
+        self._pace.wake()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -122,7 +134,13 @@ class Worker:
         def renewed(renewal: Renewal) -> None:
             loop.call_soon_threadsafe(self._renewed, renewal)
 
-        stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
+        try:
+            await self._ask("stand", self._quotas.open, self._tell_limits, loop)
+            stop_listening = await self._ask("listen", partial(self._ledger.listen, loop=loop), self._wake)
+        except StoreError:
+            if self._drains:
+                return  # told to end before it could begin
+            raise
         if self._pool is not None:
             self._pool.start()
         chores = (
@@ -135,6 +153,7 @@ class Worker:
             while not self._drains:
                 await self._serve_session(renewed)
         finally:
+            self._quotas.close()
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
@@ -190,47 +209,47 @@ class Worker:
         """One exchange, and then a wait until there is a reason for the next."""
         reply = await self._exchange()
         start, back = self._quarantine.sorted(reply.claims, running=bool(self._attempts))
-        for task in start:
-            self._start(task, reply.now)
+        await self._start(start, reply.now)
         for task in back:
             self._hand_back(task, started=False)
         self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
+        self._quotas.unused(self._ready)
+        self._stand()
         closed = self._quarantine.closed(running=bool(self._attempts))
-        if (self._room.has_some_for(self._ready) and not closed) or not self._alive:
+        if (self._has_room() and not closed) or not self._alive:
             return
         due_s = self._limits.poll_s if reply.next_due_in_s is None else reply.next_due_in_s
         ends_at = time.monotonic() + min(self._limits.poll_s, due_s)
-        while not self._drains and self._alive and not self._is_time(ends_at):
+        while not (self._drains or not self._alive or self._is_time(ends_at)):
             await self._woken(ends_at - time.monotonic())
 
     def _is_time(self, ends_at: float) -> bool:
-        """Whether the next exchange is worth its cost: enough is done, or has waited long enough."""
-        now = time.monotonic()
-        if not self._exchanger.waiting_count:
-            self._lingers_until = now + _LINGER_S
-            return now >= ends_at or (self._hint and self._room.has_some(self._ready))
-        return self._has_batch() or now >= self._lingers_until
+        done, in_hand = self._exchanger.waiting_count, len(self._attempts)
+        return self._pace.is_time(ends_at, self._ready, done=done, in_hand=in_hand)
 
-    def _has_batch(self) -> bool:
-        """Children run the one half while we fetch the other; handlers in our loop would only share our time."""
-        if self._room.blocks:
-            return self._exchanger.waiting_count >= len(self._attempts)
-        return not self._gate.waits
+    def _has_room(self) -> bool:
+        """Whether some of what is known to be ready may be claimed."""
+        return self._room.has_some_for(self._ready) or self._quotas.wanting(self._ready)
+
+    def _stand(self) -> None:
+        """In the lines of our limits, for as many as could run and no more."""
+        if not self._quotas:
+            return
+        serves = self._alive and not self._drains
+        ready = self._quarantine.standing(self._ready, running=bool(self._attempts)) if serves else set()
+        self._quotas.stand_for(self._room.places, ready)
+
+    def _quota_changed(self) -> None:
+        self._stand()
+        self._pace.wake()
 
     async def _woken(self, within_s: float) -> None:
-        if self._exchanger.waiting_count:
-            within_s = min(within_s, max(0.0, self._lingers_until - time.monotonic()))
-        self._event.clear()
-        timer = asyncio.get_running_loop().call_later(max(0.0, within_s), self._event.set)
-        try:
-            await self._event.wait()
-        finally:
-            timer.cancel()
+        await self._pace.sleep(within_s, done=self._exchanger.waiting_count)
 
     async def _exchange(self) -> Reply:
-        idle = self._hint and not self._attempts and not self._exchanger.waiting_count
-        self._hint = False
-        wants = [] if self._drains else self._room.wants(self._ready)
+        idle = self._pace.hint and not self._attempts and not self._exchanger.waiting_count
+        self._pace.hint = False
+        wants = [] if self._drains else self._wants()
         wants = self._quarantine.narrowed(wants, running=bool(self._attempts))
         reply, settles = await self._exchanger.exchange(wants, patient=self._patient, idle=idle)
         self._clock = (reply.now, time.monotonic())
@@ -241,6 +260,10 @@ class Worker:
             tell(task, settle, run_s, reply.now, fenced=settled.fenced)
         return reply
 
+    def _wants(self) -> list[Want]:
+        limited = self._quotas.wants(self._limits.claims_per_exchange, self._limits.attempt_grace_s)
+        return self._room.wants(self._ready) + limited
+
     def _patient(self) -> bool:
         return self._drains < _HURRY
 
@@ -250,36 +273,49 @@ class Worker:
         told, at = self._clock
         return told + time.monotonic() - at
 
-    def _start(self, task: Task, now: float) -> None:
-        kind = self._registry[task.kind]
-        self._room.took(kind)
-        terms = Terms(
-            submissions=self._submissions,
-            desk=LedgerDesk(self._ledger, task, self._name),
-            deadline_in_s=None if task.deadline_at is None else task.deadline_at - now,
-            lease=self._lease,
-            ended=self._ended,
-        )
-        if kind.blocking and self._pool is not None:
-            attempt: Attempt = BlockingAttempt(task, kind, terms, self._pool)
+    async def _start(self, tasks: Sequence[Task], now: float) -> None:
+        for task in tasks:
+            kind = self._registry[task.kind]
+            units = None
+            if kind.limit is not None:
+                try:
+                    units = await self._starter.units(task, kind)
+                except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
+                    self._settle(task, outcomes.of_error(error), 0.0)
+                    continue
+            attempt = self._starter.make(task, kind, now, units)
+            self._attempts[(task.id, task.claim_count)] = attempt
+            attempt.wait()
+
+    def _entered(self, attempt: Attempt) -> None:
+        """It takes room from now on, or no more."""
+        if attempt.inside:
+            self._room.took(attempt.kind)
         else:
-            attempt = InlineAttempt(task, kind, terms, self._gate)
-        self._attempts[(task.id, task.claim_count)] = attempt
+            self._room.freed(attempt.kind, 0.0)
 
     def _ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
         task = attempt.task
         self._attempts.pop((task.id, task.claim_count), None)
-        self._room.freed(attempt.kind, attempt.run_s)
+        if attempt.inside:
+            self._room.freed(attempt.kind, attempt.run_s)
+        if self._quotas:
+            self._quotas.ended(attempt.kind, outcome)
+            self._stand()
         if outcome is not None:
-            self._exchanger.settle(self._decide(task, outcome))
-            self._untold[(task.id, task.claim_count)] = (task, attempt.run_s)
+            self._settle(task, outcome, attempt.run_s)
         elif attempt.why is Why.LEASE_LOST:
             emit("task_fenced", task_id=task.id, kind=task.kind, token=task.claim_count)
         else:
             self._hand_back(task, started=attempt.started_at is not None)
         # The first one starts the clock of those that linger; between it and a whole batch nobody need wake up.
-        if self._exchanger.waiting_count <= 1 or self._has_batch() or self._drains or not self._alive:
-            self._event.set()
+        done, in_hand = self._exchanger.waiting_count, len(self._attempts)
+        if done <= 1 or self._pace.has_batch(done=done, in_hand=in_hand) or self._drains or not self._alive:
+            self._pace.wake()
+
+    def _settle(self, task: Task, outcome: Outcome, run_s: float) -> None:
+        self._exchanger.settle(self._decide(task, outcome))
+        self._untold[(task.id, task.claim_count)] = (task, run_s)
 
     def _hand_back(self, task: Task, *, started: bool) -> None:
         self._exchanger.release(Release(task.id, task.claim_count, task.job_id, started=started))
@@ -300,19 +336,21 @@ class Worker:
         return [
             Hold(each.task.id, each.task.claim_count, each.task.timeout_s + grace_s, each.task.job_id)
             for each in list(self._attempts.values())
-            if each.waited_s > grace_s / 2
+            if each.late_by_s > grace_s / 2
         ]
 
     def _wake(self) -> None:
-        self._hint = True
-        self._event.set()
+        self._pace.hint = True
+        self._pace.wake()
         if self._attempts and self._heart is not None:
             self._heart.hurry()
 
     def _renewed(self, renewal: Renewal) -> None:
         if not renewal.alive:
             self._alive = False
-            self._event.set()
+            self._pace.wake()
+        if renewal.drain and not self._drains:
+            self.drain("asked")
         asked = set(renewal.cancel_requested)
         for attempt in list(self._attempts.values()):
             if attempt.task.id in asked:
@@ -322,10 +360,12 @@ class Worker:
         while True:
             if self._heart is not None:
                 self._heart.tick()
+            self._quotas.tick()
+            self._stand()
             for attempt in list(self._attempts.values()):
                 if attempt.started_at is not None:
                     self._room.runs(attempt.kind, attempt.run_s)
-                elif self._waited_enough(attempt):
+                elif attempt.inside and self._waited_enough(attempt):
                     attempt.stop(Why.WAITED)
             await asyncio.sleep(min(1.0, self._limits.lease_s / 10))
 

@@ -10,7 +10,7 @@ from forebay.limits.line import Line
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Terms
 from forebay.observe import emit
-from forebay.rules import admission
+from forebay.rules import limit_state
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits
 
@@ -26,6 +26,7 @@ class Desk:
         self.main = self._make(store)
         self._spare: Line | None = None
         self._told = False
+        self.refused_at = -1  # calls that were granted until then were under way when a provider refused one
 
     @property
     def line(self) -> Line:
@@ -104,7 +105,7 @@ def _share(limit: str, terms: Terms, sessions: int) -> MemoryLimits:
         "windows": [{**bound, "n": bound["n"] // sessions} for bound in terms["windows"]],
     }
     store = MemoryLimits()
-    record = admission.new_record(0)
+    record = limit_state.new_record(0)
     record["eras"] = [{"until": -1, "terms": part}]  # type: ignore[typeddict-item]
     record["tv"] = 1
     store.change(limit, lambda _, now: record | {"last": now})

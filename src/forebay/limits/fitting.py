@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from forebay.errors import NeverFits
 from forebay.model.limit import CALLS
-from forebay.model.limit_record import Bound, Terms
-
-
-def bound_text(bound: Bound) -> str:
-    return f"{bound['n']} {bound['unit']} per {bound['per'] / 1000:g} s"
+from forebay.model.limit_record import Terms
+from forebay.rules.window_log import bound_text
 
 
 def misfit(limit: str, terms: Terms, units: dict[str, int]) -> NeverFits | None:

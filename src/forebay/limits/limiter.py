@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from forebay import ids
 from forebay.errors import BadInput, Busy, NotFound, StoreClosed
@@ -24,8 +24,14 @@ from forebay.model.limit import Limit, check_seconds, check_units
 from forebay.model.limit_record import Layer, Record
 from forebay.model.names import check_label, check_name
 from forebay.rules import limit_actions as actions
+from forebay.rules.foresight import Outlook
 from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from forebay.limits.standing import Stand
 
 DEFAULT_WAIT_S = 30.0
 _MAX_WAIT_S = 86_400.0 * 366
@@ -216,11 +222,19 @@ class Limiter:
     def names(self) -> list[str]:
         return self._store.names()
 
-    def usage(self, name: str) -> Usage:
-        """How a limit stands, and who holds and waits for it."""
+    def outlook(self, name: str) -> Outlook:
+        """A limit as it is now, to be asked when those could start who wait elsewhere, such as in a ledger."""
+        return Outlook.of(name, *self._read(name))
+
+    def _read(self, name: str) -> tuple[Record, int]:
         record, raw = self._store.read(check_name("limit", name))
         if record is None or not record["eras"]:
             raise self._no_such(name)
+        return record, raw
+
+    def usage(self, name: str) -> Usage:
+        """How a limit stands, and who holds and waits for it."""
+        record, raw = self._read(name)
         desk = self._desks.get(name)
         return usage_of(name, record, raw, degraded=desk is not None and desk.degraded)
 
@@ -260,6 +274,12 @@ class Limiter:
             return slot.__enter__()
         except Busy:
             return None
+
+    def stand(self, name: str, *, loop: asyncio.AbstractEventLoop, label: str = "") -> Stand:
+        """A place in line for those who decide later, in their loop, what to do with the slot."""
+        from forebay.limits.standing import Stand  # noqa: PLC0415 - loads asyncio
+
+        return Stand(self._desk(name), self._pump, keeper=self, loop=loop, label=label)
 
     def limited(self, name: str, **options: Unpack[SlotOptions]) -> Callable[[F], F]:
         """Make every call of a function, async or not, wait for its slot."""

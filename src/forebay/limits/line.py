@@ -65,6 +65,8 @@ class Line:
         self._open: dict[int, weakref.ref[Call]] = {}
         # Calls that nobody has any more; filled without the lock, which whoever collects them may hold.
         self._dropped: deque[weakref.ref[Call]] = deque()
+        # Calls that nobody waits for any more while the provider may still work on them, and until when it may.
+        self._fading: list[tuple[float, Call, str]] = []
         self._restarts: dict[int, Waiter] = {}
         self._done: list[Done] = []
         self._hints: list[Hint] = []
@@ -147,6 +149,18 @@ class Line:
             if len(self._done) == 1:
                 self._flush_at = steady() + LINGER_S
 
+    def fade(self, call: Call, outcome: str) -> None:
+        """Give a call back when the provider cannot work on it any more: it was cut off, not ended."""
+        terms = self.terms
+        if call.id not in self._open:
+            return
+        if terms is None or terms["stops"]:
+            self.finish(call.id, outcome)
+            return
+        now = steady()
+        left_s = (terms["start"] + terms["transit"] + terms["call"]) / 1000 - self.age_s(call, now)
+        self._fading.append((now + max(0.0, left_s), call, outcome))
+
     def _drop(self, call: weakref.ref[Call]) -> None:
         self._dropped.append(call)
         self._poke()
@@ -172,6 +186,8 @@ class Line:
         if self._dropped:
             self._collect()
         due: list[float] = []
+        if self._fading:
+            due.append(self._faded(now))
         if self._changed:
             due.append(now)
         if self._done:
@@ -182,6 +198,14 @@ class Line:
             if self._confirm_at is not None:
                 due.append(self._confirm_at)
         return max(self.retry_at, min(due)) if due else None
+
+    def _faded(self, now: float) -> float:
+        """Give back those whose time is over; when to look again."""
+        over = [each for each in self._fading if each[0] <= now]
+        self._fading = [each for each in self._fading if each[0] > now]
+        for _, call, outcome in over:
+            self.finish(call.id, outcome)
+        return now if over else min(until for until, _, _ in self._fading)
 
     def ask(self, now: float) -> Ask:
         ask = self._said(now, self._acked + 1)

@@ -19,7 +19,7 @@ from forebay.limits.fitting import misfit
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit import check_units
 from forebay.observe import emit
-from forebay.rules.cooldown import COOLDOWN, QUOTA
+from forebay.rules.cooldown import COOLDOWN, QUOTA, step
 
 if TYPE_CHECKING:
     import asyncio
@@ -54,8 +54,9 @@ class Slot:
         timeout_s: float,
         key: str = "",
         label: str = "",
+        call: Call | None = None,
     ) -> None:
-        self._call: Call | None = None
+        self._call = call
         self._ended = False
         self._desk = desk
         self._pump = pump
@@ -96,6 +97,9 @@ class Slot:
 
     async def astart(self) -> None:
         if self._is_late():
+            import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
+            self._loop = asyncio.get_running_loop()
             await self._adrive(self._restart())
 
     def _drive(self, steps: Steps) -> None:
@@ -234,15 +238,21 @@ class Slot:
                 wait = _seconds("retry_after_s", retry_after_s, most=_DAY_S)
         finally:
             # A hint that makes no sense is told to the caller; that there was a refusal holds all the same.
-            self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
-            telling.throttled(self._desk, retry_after_s)
+            call = self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
+            telling.throttled(self._desk, call.at, retry_after_s)
+
+    @property
+    def backoff_s(self) -> float | None:
+        """How long a refusal without a hint would hold everybody back, as far as it is known here."""
+        terms, answer = self._desk.main.terms, self._desk.main.answer
+        return None if terms is None or answer is None else step(terms, answer["level"] + 1) / 1000
 
     def quota_exhausted(self, retry_in_s: float) -> None:
         """A daily or monthly quota is used up: the limit is parked until then, for everybody."""
         self._hint(QUOTA, _seconds("retry_in_s", retry_in_s, most=_MAX_PARK_S), 0)
         emit("quota_exhausted", limit=self.limit, retry_in_s=retry_in_s)
 
-    def _hint(self, kind: str, wait_s: float, jitter: int) -> None:
+    def _hint(self, kind: str, wait_s: float, jitter: int) -> Call:
         call = self._checked()
         self._outcome = ""
         with call.line.lock:
@@ -250,11 +260,35 @@ class Slot:
                 {"kind": kind, "at": call.at, "wait": int(wait_s * 1000) if wait_s >= 0 else -1, "jitter": jitter}
             )
         self._pump.poke()
+        return call
 
     def failed(self) -> None:
         """The provider is unwell (5xx, no connection); a few of these in a row pause the limit for everybody."""
         self._checked()
         self._outcome = "failed"
+
+    def abandoned(self) -> None:
+        """Nobody can tell what became of the call: it speaks neither for the provider nor against it."""
+        self._checked()
+        self._outcome = ""
+
+    def cut_off(self) -> None:
+        """Stop waiting for the answer, and let go: the provider may work on, so the slot counts until it cannot.
+
+        That is the limit's `call_timeout_s` after it began, or at once with on_disconnect="stops".
+        """
+        call = self._checked()
+        line = call.line
+        with line.lock:
+            line.fade(call, self._outcome or "")
+        self._ended = True
+        self._pump.poke()
+        telling.released(self._desk)
+
+    @property
+    def told(self) -> bool:
+        """Whether it was said already what became of the call."""
+        return self._outcome is not None
 
     def unsent(self) -> None:
         """Nothing was sent after all: the slot's units are given back, too."""

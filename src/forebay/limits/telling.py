@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from forebay.errors import Busy
 from forebay.limits.desk import Desk
-from forebay.limits.fitting import bound_text
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
 from forebay.observe import emit, wanted
-from forebay.rules.admission import FOREVER, IN_FLIGHT
+from forebay.rules import cooldown
+from forebay.rules.forecast import IN_FLIGHT
+from forebay.rules.limit_state import FOREVER
+from forebay.rules.window_log import bound_text
 from forebay.rules.window_log import name as window_name
 
 _FAR_S = FOREVER / 2000
@@ -70,10 +72,18 @@ def released(desk: Desk) -> None:
         emit("slot_released", **standing(desk))
 
 
-def throttled(desk: Desk, retry_after_s: float | None) -> None:
-    answer = desk.main.answer
+def throttled(desk: Desk, granted_at: int, retry_after_s: float | None) -> None:
+    """With how long the limit cools down for it: as the provider said, or by the limit's own steps.
+
+    Of calls that were under way together, the first begins the step, and the others say nothing new.
+    """
+    terms, answer = desk.main.terms, desk.main.answer
     attempt = 1 + (answer["level"] if answer else 0)
-    emit("rate_limited_retrying", **standing(desk), code=429, wait_s=retry_after_s, attempt=attempt)
+    wait_s = retry_after_s
+    if wait_s is None and terms is not None and granted_at > desk.refused_at:
+        wait_s = cooldown.step(terms, attempt) / 1000
+    desk.refused_at = max(desk.refused_at, answer["now"] if answer else granted_at)
+    emit("rate_limited_retrying", **standing(desk), code=429, wait_s=wait_s, attempt=attempt)
 
 
 def blocked(desk: Desk, wait: Wait) -> None:

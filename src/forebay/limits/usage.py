@@ -7,7 +7,7 @@ from typing import Any
 
 from forebay.model.limit import Limit
 from forebay.model.limit_record import Record, Terms
-from forebay.rules import admission, cooldown, limit_actions
+from forebay.rules import cooldown, forecast, limit_actions, limit_state
 from forebay.rules import window_log as logs
 
 
@@ -102,12 +102,12 @@ class Usage:
 
 def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> Usage:
     """As it would be for somebody who asked now."""
-    now = admission.logical(record, raw)
-    terms = admission.terms_at(record, now)
-    admission.tidy(record, terms, now)
-    used = admission.in_flight(record)
-    waiting = sum(place.run["count"] for place in admission.line(record))
-    eta, by = admission.forecast(record, terms, admission.all_ahead(record, terms), {"calls": 1}, now)
+    now = limit_state.logical(record, raw)
+    terms = limit_state.terms_at(record, now)
+    limit_state.tidy(record, terms, now)
+    used = limit_state.in_flight(record)
+    waiting = sum(place.run["count"] for place in limit_state.line(record))
+    eta, by = forecast.foretold(record, terms, forecast.all_ahead(record, terms), {"calls": 1}, now)
     cool = record["cool"]
     return Usage(
         name=name,
@@ -120,8 +120,8 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         waiting=waiting,
         sessions=sum(seat["until"] > now for seat in record["seats"].values()),
         blocked_by=tuple(by),
-        eta_s=None if eta >= admission.FOREVER // 2 else eta / 1000,
-        paused=admission.gate(record, terms, now)[0] == admission.PAUSED,
+        eta_s=None if eta >= limit_state.FOREVER // 2 else eta / 1000,
+        paused=limit_state.gate(record, terms, now)[0] == limit_state.PAUSED,
         paused_for_s=(record["paused"] - now) / 1000 if record["paused"] > now else None,
         note=record["note"],
         cooldown=cool["kind"] if cool["until"] > now else "",

@@ -25,7 +25,7 @@ MAX_CLAIMS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One process's membership in a ledger, kept alive by renewals."""
+    """One process's membership in a ledger, kept alive by renewals; `drain_at` is when it was asked to end."""
 
     id: str
     worker: str
@@ -35,6 +35,7 @@ class Session:
     expires_at: float = 0.0
     ended_at: float | None = None
     exchange_n: int = 0
+    drain_at: float | None = None
 
     def __post_init__(self) -> None:
         ids.check_id(self.id)
@@ -182,10 +183,11 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a renewal: whether the session lives, and which of its tasks are to be canceled."""
+    """The answer to a renewal: whether the session lives, which of its tasks to cancel, whether it is to end."""
 
     alive: bool
     cancel_requested: tuple[str, ...] = ()
+    drain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

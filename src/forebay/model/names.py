@@ -88,6 +88,10 @@ def kind_of(lane: str) -> str:
     return lane.partition("@")[0]
 
 
+def limit_of(lane: str) -> str | None:
+    return lane.partition("@")[2] or None
+
+
 def check_lane(value: object) -> str:
     if not isinstance(value, str):
         raise BadName(f"A lane must be text, not {type(value).__name__}.", remedy="Give a lane as a string.")

@@ -24,8 +24,13 @@ class JsonText(str):
     __slots__ = ()
 
 
+NULL = JsonText("null")
+
+
 def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> JsonText:
     """JSON text that reads back as an equal value; what JSON would silently change is refused."""
+    if value is None:
+        return NULL
     _check(value, what, max_bytes)
     text = JsonText(_ENCODER.encode(value))
     try:

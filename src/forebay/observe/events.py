@@ -96,6 +96,11 @@ EVENTS: dict[str, Event] = {
         "The store of a limit does not answer; its policy says what happens.",
         ("limit", "policy", "error_code"),
     ),
+    "limit_unusable": Event(
+        _WARNING,
+        "A worker cannot use the limit of a kind at all: its tasks wait, and it is tried again after a pause.",
+        ("limit", "kind", "error_code", "text", "pause_s"),
+    ),
     "limit_healed": Event(_INFO, "The store of a limit answers again.", ("limit",)),
     "limits_file_bad": Event(
         _WARNING,

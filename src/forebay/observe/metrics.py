@@ -63,7 +63,10 @@ class Metrics:
             "forebay_limit_wait_seconds", "Waits for a slot that was got.", limit, buckets=_WAITS_S, **own
         )
         self._cooldown = Counter(
-            "forebay_limit_cooldown_seconds", "Seconds that providers asked this process to wait.", limit, **own
+            "forebay_limit_cooldown_seconds",
+            "Seconds of cool-down that refusals of this process's calls began.",
+            limit,
+            **own,
         )
         self._degraded = Gauge(
             "forebay_limit_degraded", "1 while the store of a limit does not answer this process.", limit, **own

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.errors import NotFound, NotRetryable, RetryLimitExceeded
-from forebay.model.exchange import Acted, Action, Audit
+from forebay.model.exchange import Acted, Action, Audit, Session
 from forebay.model.job import Event, Job
 from forebay.model.payload import clean_text
 from forebay.model.task import Role, Status, Task
@@ -19,6 +19,17 @@ from forebay.rules.verdict import ErrorClass
 DONE = "done"
 _OPEN = {Status.PENDING, Status.RUNNING}
 _UNDONE = {Status.FAILED, Status.CANCELED}
+
+
+def draining(session: Session, now: float) -> Session:
+    """Asked to end; the first time stands, and one that has ended is left as it is."""
+    return session if session.ended_at is not None else replace(session, drain_at=session.drain_at or now)
+
+
+def drained(session_id: str, session: Session | None) -> Acted:
+    if session is None or session.ended_at is not None:
+        return Acted(session_id, NotFound.code, f"There is no worker with the session {session_id}.")
+    return Acted(session_id, DONE)
 
 
 def cancel(unit: Unit, target: str, now: float) -> Acted:

@@ -9,7 +9,7 @@ from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.limit import FIELDS, Limit, Window
 from forebay.model.limit_record import Era, Layer, Record, Terms
-from forebay.rules import admission, cooldown
+from forebay.rules import cooldown, limit_state
 from forebay.rules import window_log as logs
 
 LAYERS = ("preset", "code", "file", "ssm", "operator", "override")
@@ -103,8 +103,8 @@ def configured(record: Record | None, name: str, layer: Layer, raw: int, *, vers
     """
     forgot = record is None and version > 0
     if record is None:
-        record = admission.new_record(raw, version)
-    now = admission.logical(record, raw)
+        record = limit_state.new_record(raw, version)
+    now = limit_state.logical(record, raw)
     if _says(record, layer, now):
         return None
     layers = [each for each in record["layers"] if each["name"] != layer["name"]]
@@ -113,7 +113,7 @@ def configured(record: Record | None, name: str, layer: Layer, raw: int, *, vers
     record["layers"] = [*layers, layer]
     _enter(record, eras)
     if forgot:
-        admission.hold_back(record, eras[0]["terms"], now)
+        limit_state.hold_back(record, eras[0]["terms"], now)
     return record
 
 
@@ -126,7 +126,7 @@ def _says(record: Record, layer: Layer, now: int) -> bool:
 
 def cleared(record: Record, name: str, layer_name: str, raw: int) -> Record | None:
     """Without that layer; None when there was none."""
-    now = admission.logical(record, raw)
+    now = limit_state.logical(record, raw)
     layers = [each for each in record["layers"] if each["name"] != layer_name]
     if len(layers) == len(record["layers"]):
         return None
@@ -169,7 +169,7 @@ def _enter(record: Record, eras: list[Era]) -> None:
 
 
 def paused(record: Record, raw: int, *, for_ms: int | None, note: str) -> Record:
-    now = admission.logical(record, raw)
+    now = limit_state.logical(record, raw)
     record["paused"] = 0 if for_ms is None else now + for_ms
     record["note"] = note
     record["v"] += 1
@@ -178,7 +178,7 @@ def paused(record: Record, raw: int, *, for_ms: int | None, note: str) -> Record
 
 def resumed(record: Record, raw: int) -> Record:
     """Ends a pause, and a cool-down, breaker or quota park too: somebody knows that the provider is well."""
-    admission.logical(record, raw)
+    limit_state.logical(record, raw)
     record["paused"] = -1
     record["note"] = ""
     cooldown.lift(record)
@@ -188,8 +188,8 @@ def resumed(record: Record, raw: int) -> Record:
 
 def forgotten(record: Record, raw: int, *, everything: bool) -> tuple[Record, int]:
     """Drop what sessions hold that have ended, or all of it; and how many calls that were."""
-    now = admission.logical(record, raw)
-    before = admission.in_flight(record)
+    now = limit_state.logical(record, raw)
+    before = limit_state.in_flight(record)
     for sid in list(record["seats"]):
         seat = record["seats"][sid]
         if everything or seat["until"] <= now:
@@ -204,4 +204,4 @@ def forgotten(record: Record, raw: int, *, everything: bool) -> tuple[Record, in
             log["items"] = []
         cooldown.lift(record)
     record["v"] += 1
-    return record, before - admission.in_flight(record)
+    return record, before - limit_state.in_flight(record)

@@ -9,20 +9,37 @@ from forebay.model.task import Status, Task, WaitReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Something outside the task that holds its lane: a limit, a cool-down, a budget, a pause."""
+    """Something outside the task that holds its lane: a limit, a cool-down, a budget, a pause. `binds` is its name."""
 
     reason: WaitReason
     text: str
     until: float | None = None
+    binds: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitView:
+    """How a limit stands for one who waits: what keeps out whoever is next, and when it is this one's turn.
+
+    Where its store does not answer, the gate that says so is all that is known.
+    """
+
+    gates: tuple[Gate, ...] = ()
+    eta_s: float | None = None
+    cooldown_for_s: float = 0.0
+    level: int = 0
+    mean_call_s: float = 0.0
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known around a pending task at the moment of asking."""
+    """What is known around a pending task at the moment of asking; `ahead_count` is None where nobody counted."""
 
     worker_count: int
-    ahead_count: int = 0
+    ahead_count: int | None = 0
     gates: tuple[Gate, ...] = ()
+    limit: LimitView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,7 @@ _ORDER = (
     WaitReason.COOLDOWN,
     WaitReason.LIMIT,
 )
+READY = Reason("ready", "is ready and will be claimed next")
 
 
 def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
@@ -57,6 +75,11 @@ def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
         return (_running(task),)
     if task.status.terminal:
         return (_ended(task),)
+    return (*own_reasons(task, now), *reasons_around(task.kind, task.lane, around)) or (READY,)
+
+
+def own_reasons(task: Task, now: float) -> tuple[Reason, ...]:
+    """What holds back a pending task itself, whatever is around it."""
     chain = []
     if task.deadline_at is not None and task.deadline_at <= now:
         chain.append(Reason("deadline", "its deadline has passed: it fails as soon as a worker takes it"))
@@ -68,16 +91,22 @@ def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
         if task.error_text:
             text = f"{text}; last error: {task.error_text}"
         chain.append(Reason(code, text, task.available_at))
-    gates = list(around.gates)
+    return tuple(chain)
+
+
+def reasons_around(kind: str, lane: str, around: Surroundings) -> tuple[Reason, ...]:
+    """What holds back any task of the lane."""
+    gates = [*around.gates, *(around.limit.gates if around.limit else ())]
     if around.worker_count == 0:
-        text = f"no worker that runs {task.kind!r} is alive: start one"
-        gates.append(Gate(reason=WaitReason.NO_WORKER, text=text))
-    chain.extend(
-        Reason(gate.reason, gate.text, gate.until) for gate in sorted(gates, key=lambda gate: _ORDER.index(gate.reason))
-    )
+        gates.append(Gate(reason=WaitReason.NO_WORKER, text=f"no worker that runs {kind!r} is alive: start one"))
+    chain = [Reason(gate.reason, gate.text, gate.until) for gate in sorted(gates, key=_order)]
     if around.ahead_count:
-        chain.append(Reason("line", f"{around.ahead_count} tasks are ahead of it in lane {task.lane!r}"))
-    return tuple(chain) or (Reason("ready", "is ready and will be claimed next"),)
+        chain.append(Reason("line", f"{around.ahead_count} tasks are ahead of it in lane {lane!r}"))
+    return tuple(chain)
+
+
+def _order(gate: Gate) -> int:
+    return _ORDER.index(gate.reason)
 
 
 def _running(task: Task) -> Reason:

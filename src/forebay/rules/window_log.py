@@ -11,6 +11,10 @@ def name(bound: Bound) -> str:
     return f"{bound['unit']}/{bound['per']}"
 
 
+def bound_text(bound: Bound) -> str:
+    return f"{bound['n']} {bound['unit']} per {bound['per'] / 1000:g} s"
+
+
 def width(bound: Bound, terms: Terms) -> int:
     """How long a grant counts: calls arrive later than they are granted, and the clock rounds down."""
     return bound["per"] + terms["start"] + terms["transit"] + 1

@@ -100,13 +100,17 @@ class Settings(BaseModel):
         optional = cls.model_fields[info.field_name or ""].default is None
         return None if optional and isinstance(value, str) and value.lower() == "none" else value
 
+    def origin(self, name: str) -> str:
+        """Where a setting's value comes from: "default" if nobody gave one."""
+        return self._origins.get(name, "default")
+
     def sources(self) -> list[Source]:
         return [
             Source(
                 name,
                 _shown(name, getattr(self, name)),
                 _shown(name, self._defaults.get(name, field.default)),
-                self._origins.get(name, "default"),
+                self.origin(name),
                 field.description or "",
             )
             for name, field in type(self).model_fields.items()

@@ -60,7 +60,7 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
         raise BadInput("This user has no home folder.", remedy="Set FOREBAY_HOME to a folder of your own.")
     place = quote(str(home))
     defaults["ledger"] = f"sqlite:///{place.rstrip('/')}/forebay.db"
-    defaults["limits"] = _beside(values.get("ledger", defaults["ledger"]))
+    defaults["limits"] = beside(values.get("ledger", defaults["ledger"]))
     defaults["blobs"] = f"file://{place.rstrip('/')}/blobs"
     try:
         made = Settings.model_validate({**defaults, **values})
@@ -74,7 +74,7 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
     raise problem
 
 
-def _beside(ledger: object) -> object:
+def beside(ledger: object) -> object:
     """The limit store of those who name none: a file beside the ledger's, never in it, or the ledger's own server."""
     return f"{ledger}-limits.db" if isinstance(ledger, str) and ledger.startswith("sqlite:") else ledger
 

@@ -78,6 +78,9 @@ class Ledger(Protocol):
     def close_session(self, session_id: str) -> None:
         """End a membership and hand back, unburnt, whatever it still holds."""
 
+    def drain(self, session_id: str, action: Action) -> Acted:
+        """Ask a worker to end: its renewals say so from now on. `done` also if it was asked before."""
+
     def sessions(self) -> list[Session]:
         """Those that have not ended, whether alive or not yet rescued."""
 

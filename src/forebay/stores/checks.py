@@ -48,6 +48,11 @@ def check_pause(lane: object, action: object, until: object = None) -> None:
         check_instant("until", until)
 
 
+def check_drain(session_id: object, action: object) -> None:
+    _check_action(action)
+    ids.check_id(session_id)
+
+
 def _check_action(action: object) -> None:
     if not isinstance(action, Action):
         raise BadInput(f"{ids.shown(action)} is no action.", remedy="Give Action(who=…).")

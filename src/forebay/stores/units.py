@@ -36,7 +36,7 @@ from forebay.rules.actions import audited
 from forebay.rules.pausing import Pauses
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_RESCUED
-from forebay.stores.checks import check_ages, check_batch, check_exchange, check_repeat, check_targets
+from forebay.stores.checks import check_ages, check_batch, check_drain, check_exchange, check_repeat, check_targets
 from forebay.stores.unit_lanes import UnitLanes
 from forebay.stores.unit_reads import verb
 
@@ -103,7 +103,19 @@ class UnitLedger(UnitLanes):
         for hold in holds:
             self._change(hold.job_id or hold.task_id, partial(_extend, hold=hold, now=now))
         asked = [task.id for task in self.mine(session_id) if task.cancel_requested_at is not None]
-        return Renewal(alive=True, cancel_requested=tuple(asked))
+        return Renewal(alive=True, cancel_requested=tuple(asked), drain=session.drain_at is not None)
+
+    @verb
+    def drain(self, session_id: str, action: Action) -> Acted:
+        check_drain(session_id, action)
+        if (recorded := self._recorded(action)) is not None:
+            check_repeat(recorded[0], "drain", [session_id])
+            return recorded[1][0]
+        now = self._clock.now()
+        answer = actions.drained(session_id, self._session(session_id, lambda old: actions.draining(old, now)))
+        self._record(audited(action, "drain", [session_id], now), [answer])
+        self._wake()
+        return answer
 
     @verb
     def close_session(self, session_id: str) -> None:

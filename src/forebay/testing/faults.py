@@ -108,6 +108,9 @@ class FaultyLedger:
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
         return self._call(self._ledger.renew, session_id, holds)
 
+    def drain(self, session_id: str, action: Action) -> Acted:
+        return self._call(self._ledger.drain, session_id, action)
+
     def close_session(self, session_id: str) -> None:
         self._call(self._ledger.close_session, session_id)
 

@@ -76,6 +76,16 @@ def test_a_429_is_told_with_its_code_and_hint(limiter: Limiter, heard: Heard) ->
     assert (told["code"], told["wait_s"]) == (429, 12)
 
 
+def test_a_429_without_a_hint_is_told_with_the_limits_own_step_once_for_those_under_way_together(
+    limiter: Limiter, heard: Heard
+) -> None:
+    with limiter.slot("adobe") as slot, limiter.slot("adobe") as other:
+        slot.throttled()
+        assert heard.fields("rate_limited_retrying")["wait_s"] == 2
+        other.throttled()
+    assert heard.fields("rate_limited_retrying")["wait_s"] is None
+
+
 def test_a_used_up_quota_is_told_with_its_end(limiter: Limiter, heard: Heard) -> None:
     with limiter.slot("adobe") as slot:
         slot.quota_exhausted(retry_in_s=3600)

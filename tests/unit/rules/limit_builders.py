@@ -7,7 +7,7 @@ from typing import Any
 
 from forebay.model.limit import Limit, Window
 from forebay.model.limit_record import Ask, Record, Terms, Wish
-from forebay.rules import admission, limit_actions
+from forebay.rules import limit_actions, limit_state
 
 NOW = 1_000_000
 
@@ -18,7 +18,7 @@ def limit_terms(in_flight: int | None = 5, windows: Sequence[tuple[Any, ...]] = 
 
 
 def record_of(in_flight: int | None = 5, windows: Sequence[tuple[Any, ...]] = (), **fields: Any) -> Record:  # noqa: ANN401 - any field
-    record = admission.new_record(NOW)
+    record = limit_state.new_record(NOW)
     record["eras"] = [{"until": -1, "terms": limit_terms(in_flight, windows, **fields)}]
     record["tv"] = 1
     return record

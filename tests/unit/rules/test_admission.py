@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from forebay.model.limit_record import Answer, Record
-from forebay.rules import admission, cooldown
-from forebay.rules.admission import FOREVER, JUMP, POLL, Ahead
+from forebay.rules import admission, cooldown, forecast, limit_state
+from forebay.rules.forecast import POLL, Ahead
+from forebay.rules.limit_state import FOREVER, JUMP
 from tests.unit.rules.limit_builders import NOW, ask_of, limit_terms, record_of, wish
 
 HELD = 60_300
@@ -37,49 +38,49 @@ def clock(*, offset: int = 0, last: int = NOW) -> Record:
 @pytest.mark.parametrize("seen", [-1, NOW])
 def test_a_clock_that_goes_on_is_believed(seen: int) -> None:
     record = clock(offset=7)
-    assert admission.logical(record, NOW + 93, seen=seen, elapsed=100) == NOW + 100
+    assert limit_state.logical(record, NOW + 93, seen=seen, elapsed=100) == NOW + 100
     assert (record["offset"], record["last"]) == (7, NOW + 100)
 
 
 @pytest.mark.parametrize(("back", "now"), [(0, NOW), (1, NOW), (JUMP, NOW)])
 def test_a_clock_that_goes_back_a_little_stands_still(back: int, now: int) -> None:
     record = clock()
-    assert admission.logical(record, NOW - back) == now
+    assert limit_state.logical(record, NOW - back) == now
     assert record["offset"] == 0
-    assert admission.logical(record, NOW + 5) == NOW + 5
+    assert limit_state.logical(record, NOW + 5) == NOW + 5
 
 
 @pytest.mark.parametrize("back", [JUMP + 1, 3_600_000])
 def test_a_clock_that_goes_back_far_goes_on_from_where_it_was(back: int) -> None:
     record = clock()
-    assert admission.logical(record, NOW - back) == NOW
+    assert limit_state.logical(record, NOW - back) == NOW
     assert record["offset"] == back
-    assert admission.logical(record, NOW - back + 5) == NOW + 5
+    assert limit_state.logical(record, NOW - back + 5) == NOW + 5
 
 
 def test_one_who_remembers_knows_how_long_that_was() -> None:
     record = clock()
-    assert admission.logical(record, NOW - 3_600_000, seen=NOW - 500, elapsed=1200) == NOW + 700
+    assert limit_state.logical(record, NOW - 3_600_000, seen=NOW - 500, elapsed=1200) == NOW + 700
     assert record["offset"] == 3_600_700
     record = clock()
-    assert admission.logical(record, NOW - 3_600_000, seen=NOW - 500, elapsed=100) == NOW
+    assert limit_state.logical(record, NOW - 3_600_000, seen=NOW - 500, elapsed=100) == NOW
 
 
 @pytest.mark.parametrize(("ahead", "now"), [(JUMP, NOW + 10 + JUMP), (JUMP + 1, NOW + 10), (3_600_000, NOW + 10)])
 def test_a_clock_that_goes_ahead_far_is_not_believed_against_one_who_remembers(ahead: int, now: int) -> None:
     record = clock()
-    assert admission.logical(record, NOW + 10 + ahead, seen=NOW, elapsed=10) == now
-    assert admission.logical(record, NOW + 15 + ahead) == now + 5
+    assert limit_state.logical(record, NOW + 10 + ahead, seen=NOW, elapsed=10) == now
+    assert limit_state.logical(record, NOW + 15 + ahead) == now + 5
 
 
 @pytest.mark.parametrize(("seen", "now"), [(NOW - JUMP, NOW), (NOW - JUMP - 1, NOW + 9000)])
 def test_one_who_remembers_less_than_others_is_not_believed(seen: int, now: int) -> None:
-    assert admission.logical(clock(), NOW + 9000, seen=seen) == now
+    assert limit_state.logical(clock(), NOW + 9000, seen=seen) == now
 
 
 def test_one_who_counts_too_much_is_not_believed() -> None:
     record = clock()
-    assert admission.logical(record, NOW + 10, seen=NOW, elapsed=90_000) == NOW + 10
+    assert limit_state.logical(record, NOW + 10, seen=NOW, elapsed=90_000) == NOW + 10
     assert record["offset"] == 0
 
 
@@ -89,7 +90,7 @@ def test_a_clock_may_be_off_by_two_seconds() -> None:
 
 def test_an_instant_of_nought_is_one_too() -> None:
     record = clock(last=0)
-    assert admission.logical(record, 9000, seen=0, elapsed=5) == 5
+    assert limit_state.logical(record, 9000, seen=0, elapsed=5) == 5
 
 
 # Terms.
@@ -102,16 +103,16 @@ def test_terms_end_at_their_instant_and_the_next_are_a_new_version() -> None:
         {"until": NOW + 9, "terms": limit_terms(2)},
         {"until": -1, "terms": limit_terms(3)},
     ]
-    assert (admission.terms_at(record, NOW + 4)["in_flight"], record["tv"]) == (1, 1)
-    assert (admission.terms_at(record, NOW + 5)["in_flight"], record["tv"]) == (2, 2)
-    assert (admission.terms_at(record, NOW + 99)["in_flight"], record["tv"]) == (3, 3)
-    assert (admission.terms_at(record, NOW + 99)["in_flight"], record["tv"]) == (3, 3)
+    assert (limit_state.terms_at(record, NOW + 4)["in_flight"], record["tv"]) == (1, 1)
+    assert (limit_state.terms_at(record, NOW + 5)["in_flight"], record["tv"]) == (2, 2)
+    assert (limit_state.terms_at(record, NOW + 99)["in_flight"], record["tv"]) == (3, 3)
+    assert (limit_state.terms_at(record, NOW + 99)["in_flight"], record["tv"]) == (3, 3)
 
 
 def test_terms_that_have_ended_are_used_where_there_are_no_others() -> None:
     record = record_of()
     record["eras"][0]["until"] = NOW
-    assert admission.terms_at(record, NOW + 1)["in_flight"] == 5
+    assert limit_state.terms_at(record, NOW + 1)["in_flight"] == 5
     assert record["tv"] == 1
 
 
@@ -141,13 +142,13 @@ def test_all_windows_to_come_are_counted_and_the_first_says_how_long() -> None:
 
 
 def test_a_record_without_terms_is_no_limit() -> None:
-    answer = said(admission.new_record(NOW))
+    answer = said(limit_state.new_record(NOW))
     assert (answer["status"], answer["now"], answer["v"], answer["gen"]) == ("unknown", NOW, 0, 1)
     assert admission.unknown(5)["now"] == 5
 
 
 def test_a_new_record_begins_with_nothing() -> None:
-    assert admission.new_record(NOW, 7) == {
+    assert limit_state.new_record(NOW, 7) == {
         "v": 7,
         "gen": 1,
         "offset": 0,
@@ -365,7 +366,7 @@ def test_who_comes_stands_behind_the_last_of_its_key_and_who_was_there_keeps_the
     said(record, "b", 2, runs=[wish(1, 2, key="x"), wish(3, 1, key="x"), wish(4, 1, key="x")])
     tags = {(sid, run["id"]): run["tag"] for sid, seat in record["seats"].items() for run in seat["runs"]}
     assert tags == {("a", 1): 50, ("b", 1): 52, ("b", 3): 55, ("b", 4): 56}
-    assert [(place.sid, place.run["id"]) for place in admission.line(record)] == [
+    assert [(place.sid, place.run["id"]) for place in limit_state.line(record)] == [
         ("a", 1),
         ("b", 1),
         ("b", 3),
@@ -377,7 +378,7 @@ def test_the_front_is_before_all_and_counts_for_nobody_behind_it() -> None:
     record = record_of(0)
     said(record, runs=[wish(1), wish(2, front=1)])
     said(record, "b", runs=[wish(1), wish(2, front=1)])
-    assert [(place.sid, place.run["id"]) for place in admission.line(record)] == [
+    assert [(place.sid, place.run["id"]) for place in limit_state.line(record)] == [
         ("a", 2),
         ("b", 2),
         ("a", 1),
@@ -476,8 +477,8 @@ def test_the_room_beside_the_head_is_that_of_its_start() -> None:
 
 def test_too_large_is_more_than_a_window_ever_holds() -> None:
     terms = limit_terms(None, [(5, 1.0, "pages"), (0, 2.0, "words")])
-    assert not admission.too_large(terms, {"pages": 5, "words": 3})
-    assert admission.too_large(terms, {"pages": 6})
+    assert not limit_state.too_large(terms, {"pages": 5, "words": 3})
+    assert limit_state.too_large(terms, {"pages": 6})
 
 
 # What keeps everybody out.
@@ -496,7 +497,7 @@ def test_too_large_is_more_than_a_window_ever_holds() -> None:
 )
 def test_a_pause_or_a_hold_keeps_everybody_out_until_its_end(fields: dict[str, int], gate: tuple[str, int]) -> None:
     record: Any = record_of() | fields
-    assert admission.gate(record, limit_terms(), NOW) == gate
+    assert limit_state.gate(record, limit_terms(), NOW) == gate
 
 
 @pytest.mark.parametrize(
@@ -513,12 +514,12 @@ def test_of_a_rest_and_a_hold_the_longer_is_told(until: int, hold: int, gate: tu
     record = record_of()
     record["cool"]["kind"], record["cool"]["until"] = "breaker", until
     record["hold"] = hold
-    assert admission.gate(record, limit_terms(), NOW) == gate
+    assert limit_state.gate(record, limit_terms(), NOW) == gate
 
 
 @pytest.mark.parametrize("terms", [limit_terms(0), limit_terms(5, [(3, 1.0), (0, 2.0)])])
 def test_a_bound_of_nought_keeps_everybody_out_for_good(terms: Any) -> None:  # noqa: ANN401 - any field
-    assert admission.gate(record_of(), terms, NOW) == ("paused", FOREVER)
+    assert limit_state.gate(record_of(), terms, NOW) == ("paused", FOREVER)
 
 
 # Sessions that end.
@@ -541,7 +542,7 @@ def test_calls_of_a_session_that_has_ended_go_one_by_one_and_it_goes_with_the_la
 def test_tidying_drops_what_does_not_count_any_more() -> None:
     record = record_of(5, [(9, 1.0)])
     said(record, runs=[wish()])
-    admission.tidy(record, limit_terms(5, [(9, 1.0)]), NOW + HELD)
+    limit_state.tidy(record, limit_terms(5, [(9, 1.0)]), NOW + HELD)
     assert (record["seats"], record["logs"]["calls/1000"]["sum"]) == ({}, 0)
 
 
@@ -593,9 +594,9 @@ def test_what_others_hold_is_dropped_and_waited_for() -> None:
 
 def test_a_hold_is_as_long_as_the_longest_window_and_never_shorter_than_it_was() -> None:
     record = record_of()
-    admission.hold_back(record, limit_terms(5, [(1, 100.0), (1, 7.0)]), NOW)
+    limit_state.hold_back(record, limit_terms(5, [(1, 100.0), (1, 7.0)]), NOW)
     assert record["hold"] == NOW + 100_301
-    admission.hold_back(record, limit_terms(), NOW)
+    limit_state.hold_back(record, limit_terms(), NOW)
     assert record["hold"] == NOW + 100_301
 
 
@@ -604,7 +605,7 @@ def test_a_hold_is_as_long_as_the_longest_window_and_never_shorter_than_it_was()
 
 def test_one_who_need_not_wait_has_no_forecast() -> None:
     record = record_of()
-    assert admission.forecast(record, limit_terms(), Ahead(4, {}), {"calls": 1}, NOW) == (0, [])
+    assert forecast.foretold(record, limit_terms(), Ahead(4, {}), {"calls": 1}, NOW) == (0, [])
 
 
 def test_a_forecast_is_the_longest_of_all_that_is_waited_for() -> None:
@@ -613,48 +614,48 @@ def test_a_forecast_is_the_longest_of_all_that_is_waited_for() -> None:
     said(record, runs=[wish(count=2, units={"pages": 4})])
     record["mean"] = 100
     units = {"calls": 1, "pages": 0}
-    assert admission.forecast(record, terms, Ahead(0, {}), units, NOW) == (1301, ["in_flight", "calls/1000"])
+    assert forecast.foretold(record, terms, Ahead(0, {}), units, NOW) == (1301, ["in_flight", "calls/1000"])
     record["mean"] = 9000
-    assert admission.forecast(record, terms, Ahead(0, {}), units, NOW) == (4500, ["in_flight", "calls/1000"])
+    assert forecast.foretold(record, terms, Ahead(0, {}), units, NOW) == (4500, ["in_flight", "calls/1000"])
     ahead = Ahead(1, {"calls": 1, "pages": 2})
-    assert admission.forecast(record, terms, ahead, units, NOW)[0] == 9301
+    assert forecast.foretold(record, terms, ahead, units, NOW)[0] == 9301
     record["cool"] |= {"kind": "quota", "until": NOW + 20_000, "ramp": -1}
-    assert admission.forecast(record, terms, Ahead(0, {}), units, NOW) == (20_000, ["quota", "in_flight", "calls/1000"])
+    assert forecast.foretold(record, terms, Ahead(0, {}), units, NOW) == (20_000, ["quota", "in_flight", "calls/1000"])
 
 
 def test_a_forecast_without_any_known_call_takes_the_timeout() -> None:
     record = record_of(1)
     said(record, runs=[wish()])
-    assert admission.forecast(record, limit_terms(1), Ahead(1, {}), {}, NOW) == (120_000, ["in_flight"])
+    assert forecast.foretold(record, limit_terms(1), Ahead(1, {}), {}, NOW) == (120_000, ["in_flight"])
 
 
 def test_a_forecast_on_a_ramp_is_its_next_second() -> None:
     record = record_of()
     record["cool"] |= {"ramp": NOW - 300, "count": 1}
-    assert admission.forecast(record, limit_terms(), Ahead(0, {}), {}, NOW) == (700, ["ramp"])
+    assert forecast.foretold(record, limit_terms(), Ahead(0, {}), {}, NOW) == (700, ["ramp"])
 
 
 def test_what_never_fits_is_never_free() -> None:
     terms = limit_terms(None, [(5, 1.0)])
-    assert admission.forecast(record_of(), terms, Ahead(0, {}), {"calls": 6}, NOW) == (FOREVER, ["too_large"])
+    assert forecast.foretold(record_of(), terms, Ahead(0, {}), {"calls": 6}, NOW) == (FOREVER, ["too_large"])
 
 
 def test_a_limit_that_is_paused_by_nought_waits_for_no_window_of_it() -> None:
     terms = limit_terms(None, [(0, 1.0), (5, 2.0)])
-    assert admission.forecast(record_of(), terms, Ahead(0, {}), {"calls": 1}, NOW) == (FOREVER - NOW, ["paused"])
+    assert forecast.foretold(record_of(), terms, Ahead(0, {}), {"calls": 1}, NOW) == (FOREVER - NOW, ["paused"])
 
 
 def test_no_forecast_goes_beyond_for_ever() -> None:
     terms = limit_terms(None, [(1, 34_560_000.0)])
     ahead = Ahead(10_000, {"calls": 10_000})
-    assert admission.forecast(record_of(), terms, ahead, {"calls": 1}, NOW)[0] == FOREVER
+    assert forecast.foretold(record_of(), terms, ahead, {"calls": 1}, NOW)[0] == FOREVER
 
 
 def test_all_who_wait_are_ahead_of_a_newcomer() -> None:
     record = record_of(0, [(5, 1.0, "pages")])
     said(record, runs=[wish(1, 2, {"pages": 3}), wish(2, 1), wish(3, 1, {"pages": 6})])
     said(record, "b", runs=[wish(1, 4, {"pages": 1})])
-    assert admission.all_ahead(record, record["eras"][0]["terms"]) == Ahead(7, {"calls": 7, "pages": 10})
+    assert forecast.all_ahead(record, record["eras"][0]["terms"]) == Ahead(7, {"calls": 7, "pages": 10})
 
 
 def told(record: Record, sid: str = "b", *, now: int = NOW, **fields: Any) -> Any:  # noqa: ANN401 - any field

@@ -77,6 +77,38 @@ class SessionPromises(LedgerCase):
         assert ledger.mine(stranger) == []
         ledger.close_session(stranger)
 
+    def test_a_session_that_was_asked_to_end_hears_of_it_with_every_renewal(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        assert not ledger.renew(worker.id).drain
+        asked = action("operator")
+        clock.advance(3)
+        assert ledger.drain(worker.id, asked).outcome == "done"
+        assert ledger.sessions()[0].drain_at == clock.now()
+        clock.advance(3)
+        assert ledger.drain(worker.id, asked).outcome == "done"
+        assert ledger.drain(worker.id, action("operator")).outcome == "done"
+        assert ledger.sessions()[0].drain_at == clock.now() - 3
+        assert ledger.renew(worker.id).drain
+        assert ledger.renew(worker.id).alive
+        assert [each.verb for each in ledger.audit()][:1] == ["drain"]
+
+    def test_who_was_asked_to_end_may_still_settle_and_claim_and_only_that_session_was_asked(
+        self, ledger: Ledger, worker: Worker, other: Worker
+    ) -> None:
+        put(ledger, lone(1), lone(2))
+        task = worker.take()
+        ledger.drain(worker.id, action("operator"))
+        assert not worker.complete(task).fenced
+        assert worker.take().payload == 2
+        assert not ledger.renew(other.id).drain
+
+    def test_a_session_that_is_not_there_or_has_ended_is_not_found(self, ledger: Ledger, worker: Worker) -> None:
+        assert ledger.drain(ids.random_id(), action("operator")).outcome == "not_found"
+        ledger.close_session(worker.id)
+        assert ledger.drain(worker.id, action("operator")).outcome == "not_found"
+        assert ledger.sessions() == []
+
     def test_closing_a_session_hands_its_tasks_back_unburnt(
         self, ledger: Ledger, worker: Worker, other: Worker
     ) -> None:

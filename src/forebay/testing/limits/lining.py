@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from forebay.model.limit_record import Record
-from forebay.rules import admission
+from forebay.rules import limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import LimitStore
 from forebay.testing.limits.case import LATE, MINUTE, SECOND, LimitCase, chances, define, stored
@@ -238,4 +238,4 @@ class LinePromises(LimitCase):
         assert a.wants(1, {"pages": 0}) == []
         clock.move(MINUTE)
         record = stored(store)
-        assert admission.in_flight(record) == 3
+        assert limit_state.in_flight(record) == 3

@@ -1,0 +1,81 @@
+"""The limits of an application: what its code says of them, their store, and what its workers tell that store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from forebay.engine.registry import Kind
+from forebay.errors import BadInput, StoreError
+from forebay.ids import shown
+from forebay.model.limit import Limit
+from forebay.observe import emit
+
+if TYPE_CHECKING:
+    from forebay.limits.follow import FollowedFile
+    from forebay.limits.limiter import Limiter
+
+
+class AppLimits:
+    """Nothing is opened before it is needed; `make` is called once for each opening."""
+
+    def __init__(self, make: Callable[[], Limiter], missing: Callable[[], bool] = lambda: False) -> None:
+        self._make = make
+        self._missing = missing
+        self._defined: dict[str, Limit] = {}
+        self._lock = threading.Lock()
+        self._limiter: Limiter | None = None
+        self._followed: FollowedFile | None = None
+
+    def add(self, limit: Limit) -> Limit:
+        if not isinstance(limit, Limit):
+            raise BadInput(f"{shown(limit)} is no limit.", remedy="Give Limit(name, in_flight=…, windows=[…]).")
+        if limit.name in self._defined:
+            raise BadInput(f"Limit {limit.name!r} is defined already.", remedy="Define it once.")
+        self._defined[limit.name] = limit
+        return limit
+
+    @property
+    def limiter(self) -> Limiter:
+        with self._lock:
+            if self._limiter is None:
+                self._limiter = self._make()
+            return self._limiter
+
+    def found(self) -> Limiter | None:
+        """None where there is no store yet: looking must not make one."""
+        return None if self._limiter is None and self._missing() else self.limiter
+
+    def tell(self, kinds: Iterable[Kind]) -> None:
+        """Before a worker begins: what code, file and environment say; a kind whose limit nobody knows is refused.
+
+        A store that does not answer now hears of it when it is asked for a slot.
+        """
+        from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only workers need it
+
+        try:
+            for limit in self._defined.values():
+                self.limiter.define(limit)
+            if self._followed is None:
+                self._followed = FollowedFile(self.limiter).start()
+            known = self.limiter.names()
+        except StoreError as error:
+            emit("store_failed", verb="define", error_code=error.code, pause_s=0)
+            return
+        for kind in kinds:
+            if kind.limit is not None and kind.limit not in known:
+                raise BadInput(
+                    f"Kind {kind.name!r} has the limit {kind.limit!r}, which nobody has defined.",
+                    remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or "
+                    f"`forebay limits set {kind.limit} --in-flight …`.",
+                )
+
+    def close(self) -> None:
+        with self._lock:
+            followed, self._followed = self._followed, None
+            limiter, self._limiter = self._limiter, None
+        if followed is not None:
+            followed.close()
+        if limiter is not None:
+            limiter.close()

@@ -1,0 +1,35 @@
+"""Decides how many claimed tasks of a limited kind may wait in hand for their slots."""
+
+from __future__ import annotations
+
+import math
+
+STALL_S = 1.0
+_LONG_S = 0.1
+
+
+class Ahead:
+    """Enough that no slot waits for a claim, and none at all while slots come so rarely that a claim can wait for them.
+
+    A slot that found nothing in hand asks for one more; a task that waited long asks for one less.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._granted_at = -math.inf
+        self.count = 1
+
+    def granted(self, now: float, *, idle: bool) -> None:
+        """A slot came; `idle`: nothing was there to use it."""
+        if idle and now - self._granted_at <= STALL_S:
+            self.count = min(self._most, self.count + 1)
+        self._granted_at = now
+
+    def waited(self, wait_s: float) -> None:
+        """A task got its slot after so long in hand."""
+        if wait_s > _LONG_S and self.count > 1:
+            self.count -= 1
+
+    def stalled(self) -> None:
+        """Tasks were handed back because no slot came."""
+        self.count = 0

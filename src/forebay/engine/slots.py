@@ -1,0 +1,181 @@
+"""The slots that an attempt takes for its calls, and what the end of each call says to the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from forebay.clock import steady
+from forebay.engine import outcomes
+from forebay.errors import BadInput, Conflict
+from forebay.limits.slot import Slot
+from forebay.model.outcome import Completed, Failed, Outcome, Rescheduled
+from forebay.rules.verdict import ErrorClass
+
+if TYPE_CHECKING:
+    from forebay.limits import Limiter
+
+_DAY_S = 86_400.0
+_PARK_S = 3600.0  # until a quota that does not say when it is there again is asked once more
+_UNANSWERED = {ErrorClass.TIMEOUT, ErrorClass.DEADLINE, ErrorClass.CANCELED, ErrorClass.PARSER_CRASHED}
+_UNWELL = {
+    ErrorClass.TIMEOUT,
+    ErrorClass.NETWORK_ERROR,
+    ErrorClass.SERVICE_UNAVAILABLE,
+    ErrorClass.INTERNAL_ERROR,
+}
+
+
+def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> float | None:
+    """End the call: what its outcome means for everybody else is told to the limit, unless the handler told it.
+
+    Returns how long a refusal, which did not say, holds everybody back.
+    """
+    if not slot.held:
+        return None
+    backoff_s = None
+    if not sent:
+        slot.unsent()
+    elif not slot.told:
+        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
+            backoff_s = slot.backoff_s if outcome.delay_s is None else outcome.delay_s
+        _tell(slot, outcome)
+    if sent and _cut_off(outcome):
+        slot.cut_off()
+    else:
+        slot.release()
+    return backoff_s
+
+
+def _cut_off(outcome: Outcome | None) -> bool:
+    """Whether nobody waited for the answer to the end, so that the provider may still work on the call."""
+    return not isinstance(outcome, (Completed, Rescheduled)) and (
+        not isinstance(outcome, Failed) or outcome.error_class in _UNANSWERED
+    )
+
+
+def _tell(slot: Slot, outcome: Outcome | None) -> None:
+    if isinstance(outcome, Completed):
+        return
+    if not isinstance(outcome, Failed):
+        slot.abandoned()
+    elif outcome.error_class == ErrorClass.RATE_LIMITED:
+        slot.throttled(None if outcome.delay_s is None else min(_DAY_S, outcome.delay_s))
+    elif outcome.error_class == ErrorClass.QUOTA_EXHAUSTED:
+        slot.quota_exhausted(_PARK_S if outcome.delay_s is None else outcome.delay_s)
+    elif outcome.error_class in _UNWELL:
+        slot.failed()
+    else:
+        slot.abandoned()
+
+
+class Waits(Protocol):
+    """An attempt whose clock stands still while it waits for a slot."""
+
+    def pause(self, *, ours: bool) -> None: ...
+
+    def resume(self, *, ours: bool, got: bool) -> None: ...
+
+
+class Calls:
+    """One slot at a time of each limit, for one attempt, in its worker's loop."""
+
+    def __init__(
+        self, limiter: Callable[[], Limiter], attempt: Waits, *, limit: str | None, held: bool, label: str
+    ) -> None:
+        self._limiter = limiter
+        self._attempt = attempt
+        self._label = label
+        self._limit = limit
+        self._held = {limit} if held else set()
+        self._slots: dict[str, Slot] = {}
+        self._closed = False
+        self._backoff_s: float | None = None
+        self.waited_s = 0.0
+
+    def named(self, limit: str | None) -> str:
+        """The limit that is meant."""
+        name = limit or self._limit
+        if name is None:
+            raise BadInput("This kind has no limit.", remedy="Name one: ctx.slot('…'), or @app.task(…, limit='…').")
+        if name in self._held or name in self._slots:
+            raise Conflict(
+                f"This attempt holds a slot of {name!r} already.",
+                remedy='Take one at a time; a handler that makes several calls is registered with slot="call".',
+            )
+        return name
+
+    async def enter(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Slot:
+        name = self.named(limit)
+        self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s, label=self._label)
+        ours = name == self._limit
+        began_at = steady()
+        self._attempt.pause(ours=ours)
+        try:
+            await slot.__aenter__()
+        except BaseException:
+            self._slots.pop(name, None)
+            raise
+        finally:
+            self.waited_s += steady() - began_at
+            self._attempt.resume(ours=ours, got=slot.held)
+        if self._closed:
+            give_back(slot, None, sent=False)  # it came too late for whoever wanted it
+        return slot
+
+    def held(self, limit: str) -> Slot:
+        slot = self._slots.get(limit)
+        if slot is None:
+            raise Conflict("This slot is not held.", remedy="Say it inside the block.")
+        return slot
+
+    def leave(self, limit: str, outcome: Outcome | None) -> None:
+        slot = self._slots.pop(limit, None)
+        if slot is not None:
+            self._backoff_s = give_back(slot, outcome) or self._backoff_s
+
+    def close(self, own: Slot | None, outcome: Outcome | None, *, sent: bool) -> Outcome | None:
+        """The attempt is over, however that came: what it still holds goes back, its own slot too.
+
+        Returns the outcome; a refused task comes back when its limit does, unless it was said when.
+        """
+        self._closed = True
+        if own is not None:
+            self._backoff_s = give_back(own, outcome, sent=sent)
+        for limit in list(self._slots):
+            self.leave(limit, outcome)
+        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED and outcome.delay_s is None:
+            return replace(outcome, delay_s=self._backoff_s)
+        return outcome
+
+    def slot(
+        self, limit: str | None, units: dict[str, int] | None, timeout_s: float
+    ) -> AbstractAsyncContextManager[Slot]:
+        return _Held(self, limit, units, timeout_s)
+
+
+class _Held:
+    """For `async with`."""
+
+    def __init__(self, calls: Calls, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> None:
+        self._calls = calls
+        self._asked = (limit, units, timeout_s)
+        self._slot: Slot | None = None
+
+    async def __aenter__(self) -> Slot:
+        self._slot = await self._calls.enter(*self._asked)
+        return self._slot
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._slot is not None:
+            self._calls.leave(self._slot.limit, Completed() if error is None else outcomes.of_error(error))
+
+    def __enter__(self) -> None:
+        raise BadInput("This handler is async.", remedy="Write: async with ctx.slot(…).")
+
+    def __exit__(self, *_: object) -> None: ...

@@ -1,0 +1,59 @@
+"""Makes attempts of claimed tasks: in the worker's loop or in a child, with a quota or without."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from forebay.engine.attempt import Attempt, Claimed, Ended, Terms
+from forebay.engine.blocking import BlockingAttempt
+from forebay.engine.desk import LedgerDesk
+from forebay.engine.gate import Gate
+from forebay.engine.inline import InlineAttempt
+from forebay.engine.lease import Lease
+from forebay.engine.pool import Pool
+from forebay.engine.quotas import Quotas
+from forebay.engine.registry import Kind
+from forebay.engine.submission import Submissions
+from forebay.engine.wishes import Units, units_key
+from forebay.model.task import Task
+from forebay.stores.base import Ledger
+
+
+class Starter:
+    """What it makes is told to `entered` when it takes room or gives it up, and to `ended` once."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        submissions: Submissions,
+        *,
+        name: str,
+        lease: Lease,
+        quotas: Quotas,
+        gate: Gate,
+        pool: Pool | None,
+        entered: Callable[[Attempt], None],
+        ended: Ended,
+    ) -> None:
+        self._ledger = ledger
+        self._content = submissions.content
+        self._name = name
+        self._gate = gate
+        self._pool = pool
+        self._terms = Terms(submissions=submissions, lease=lease, quotas=quotas, entered=entered, ended=ended)
+
+    def make(self, task: Task, kind: Kind, now: float, units: Units | None = None) -> Attempt:
+        """`units` for those whose kind has a limit."""
+        desk = LedgerDesk(self._ledger, task, self._name)
+        deadline_in_s = None if task.deadline_at is None else task.deadline_at - now
+        claimed = Claimed(task, kind, desk, deadline_in_s, units)
+        if kind.blocking and self._pool is not None:
+            return BlockingAttempt(claimed, self._terms, self._pool)
+        return InlineAttempt(claimed, self._terms, self._gate)
+
+    async def units(self, task: Task, kind: Kind) -> Units:
+        """Raises what a function of the user's does that tells them by the payload."""
+        in_blob = callable(kind.units) and task.payload_blob is not None
+        payload = await asyncio.to_thread(self._content.payload, task) if in_blob else task.payload
+        return units_key(kind.units_of(payload))

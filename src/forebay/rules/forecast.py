@@ -1,0 +1,115 @@
+"""Tells when a call may start that has others before it, and when its caller has to ask again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from forebay.model.limit_record import Record, Terms, Wait
+from forebay.rules import cooldown
+from forebay.rules import limit_state as state
+from forebay.rules import window_log as logs
+from forebay.rules.cooldown import SECOND
+
+POLL = 5 * SECOND
+GRACE = 50
+IN_FLIGHT = "in_flight"
+RAMP = "ramp"
+TOO_LARGE = "too_large"
+
+
+class Ahead(NamedTuple):
+    """How many calls are before one, with how many units."""
+
+    calls: int
+    units: dict[str, int]
+
+
+def all_ahead(record: Record, terms: Terms) -> Ahead:
+    """What a newcomer has before it."""
+    calls = 0
+    units: dict[str, int] = {}
+    for place in state.line(record):
+        if state.too_large(terms, place.run["units"]):
+            continue
+        calls += place.run["count"]
+        for unit, each in place.run["units"].items():
+            units[unit] = units.get(unit, 0) + each * place.run["count"]
+    return Ahead(calls, units)
+
+
+def foretold(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], now: int) -> tuple[int, list[str]]:
+    """When a call may start that has so much before it, and what it waits for: exact for windows, by mean for calls."""
+    if state.too_large(terms, units):
+        return state.FOREVER, [TOO_LARGE]
+    by: list[str] = []
+    eta = 0
+    reason, until = state.gate(record, terms, now)
+    if until > now:
+        by.append(reason)
+        eta = until - now
+    elif cooldown.room(record, terms, now) <= 0:
+        by.append(RAMP)
+        eta = cooldown.next_room_at(record, now) - now
+    if terms["in_flight"] > 0:
+        releases = state.in_flight(record) + ahead.calls + 1 - terms["in_flight"]
+        if releases > 0:
+            by.append(IN_FLIGHT)
+            mean = record["mean"] if record["mean"] > 0 else terms["call"]
+            eta = max(eta, mean * releases // terms["in_flight"])
+    for bound in terms["windows"]:
+        need = ahead.units.get(bound["unit"], 0) + units.get(bound["unit"], 0)
+        if need > 0 and bound["n"] > 0:
+            log = state.log_of(record, logs.name(bound))
+            free_in = logs.free_in(log, now, logs.width(bound, terms), bound["n"], need)
+            if free_in > 0:
+                by.append(logs.name(bound))
+                eta = max(eta, free_in)
+    return min(eta, state.FOREVER), by
+
+
+def waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:
+    """For the first of a session's callers that was not let in."""
+    count = 0
+    units: dict[str, int] = {}
+    for place in state.line(record):
+        run = place.run
+        if place.sid == sid:
+            eta, by = foretold(record, terms, Ahead(count, units), run["units"], now)
+            again = _ask_again_in(record, terms, run["units"], now)
+            if count > 0:
+                # Others are before it, and whoever lets them in lets it in, too: it asks only in case nobody did.
+                again = min(POLL, max(again, eta) + GRACE)
+            return [{"again": again, "eta": eta, "ahead": count, "by": by}]
+        if state.too_large(terms, run["units"]):
+            continue
+        count += run["count"]
+        for unit, each in run["units"].items():
+            units[unit] = units.get(unit, 0) + each * run["count"]
+    return []
+
+
+def _ask_again_in(record: Record, terms: Terms, units: dict[str, int], now: int) -> int:
+    """When the head of the line is let in without anybody's doing: its window opens, or somebody's session ends."""
+    again = POLL
+    _, until = state.gate(record, terms, now)
+    if until > now:
+        again = min(again, until - now)
+    elif cooldown.room(record, terms, now) <= 0:
+        again = min(again, cooldown.next_room_at(record, now) - now)
+    else:
+        free_in = state.windows_free_in(record, terms, units, now)
+        if free_in > 0:
+            again = min(again, free_in)
+        if 0 <= terms["in_flight"] <= state.in_flight(record):
+            again = min(again, _next_loss_at(record, terms, now) - now)
+    return max(1, again)
+
+
+def _next_loss_at(record: Record, terms: Terms, now: int) -> int:
+    """When a session that says nothing any more would give something back."""
+    soonest = now + POLL
+    for seat in record["seats"].values():
+        for call in seat["calls"]:
+            ends_at = seat["until"] if terms["stops"] else max(seat["until"], call["until"])
+            soonest = min(soonest, max(ends_at, now + 1))
+    return soonest

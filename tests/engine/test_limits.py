@@ -1,0 +1,344 @@
+"""Limited kinds: line before task, slot at the call, and what the end of a call says to everybody else."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import BadInput
+from forebay.limits import Limiter, Slot, Usage
+from forebay.model.limit import Limit
+from forebay.model.task import Status, Task
+from tests.engine.ground import Ground, run
+
+LIMITED = str(Path(__file__).with_name("limited.py"))
+Make = Callable[..., Ground]
+
+
+@pytest.fixture
+def here(ground: Make) -> Ground:
+    made = ground(handlers=LIMITED)
+    made.app.limits.tell([])
+    return made
+
+
+@pytest.fixture
+def held(here: Ground) -> Iterator[list[Slot]]:
+    """Every slot of the API, held by somebody else until they are released."""
+    with Limiter(f"sqlite:///{here.folder}/ledger.db-limits.db") as other:
+        slots = [other.slot("api") for _ in range(2)]
+        for slot in slots:
+            slot.__enter__()
+        yield slots
+        release(slots)
+
+
+def release(slots: list[Slot]) -> None:
+    for slot in slots:
+        slot.release()
+
+
+def most_at_once(notes: list[str]) -> int:
+    running = most = 0
+    for each in notes:
+        running += {"begin": 1, "end": -1}.get(each, 0)
+        most = max(most, running)
+    return most
+
+
+def usage(here: Ground, limit: str = "api") -> Usage:
+    return here.app.limiter.usage(limit)
+
+
+@pytest.mark.parametrize("kind", ["call", "call_blocking", "several", "several_blocking"])
+def test_no_more_calls_run_at_once_than_the_limit_allows_though_there_is_room_for_more(here: Ground, kind: str) -> None:
+    tasks = here.app.submit_many(kind, [{} for _ in range(8)])
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=8, processes=4):
+            for task in tasks:
+                assert (await here.ended(task.id)).status is Status.COMPLETED
+
+    run(scenario)
+    assert most_at_once(here.notes) == 2
+    assert usage(here).in_flight == 0
+
+
+def test_a_saturated_limit_costs_the_ledger_nothing_and_other_lanes_flow_on(here: Ground, held: list[Slot]) -> None:
+    waiting = here.app.submit_many("call", [{} for _ in range(20)])
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=4):
+            await here.until(lambda: sum(holder.waiting for holder in usage(here).holders) > 0)
+            await asyncio.sleep(1.5)  # until whatever was claimed in the hope of a slot is handed back
+            claims = sum(here.task(task.id).claim_count for task in waiting)
+            assert claims <= 1
+            free = here.app.submit_many("free", [None] * 50)
+            for task in free:
+                await here.ended(task.id)
+            await asyncio.sleep(1.0)
+            assert sum(here.task(task.id).claim_count for task in waiting) == claims
+            assert here.task(waiting[-1].id).retry_count == 0
+            release(held)
+            for task in waiting:
+                await here.ended(task.id)
+
+    run(scenario)
+    assert most_at_once(here.notes) == 2
+
+
+def test_the_kind_with_the_slot_runs_beside_long_ones_that_have_none(here: Ground) -> None:
+    """However many tasks without a limit are ready, those with one get their turn."""
+    here.app.submit_many("free", [None] * 3000)
+    task = here.app.submit("call")
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=2):
+            await here.ended(task.id)
+            assert here.app.ledger.count().get(("free", Status.PENDING), 0) > 0
+
+    run(scenario)
+
+
+def test_a_call_takes_its_units_of_the_window_and_waits_for_them(here: Ground) -> None:
+    tasks = here.app.submit_many("pages", [{"pages": 4}, {"pages": 5}, {"pages": 2}])
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(tasks[0].id)
+            await here.ended(tasks[1].id)
+            await here.until(lambda: sum(holder.waiting for holder in usage(here, "pages").holders) > 0)
+            assert here.task(tasks[2].id).finished_at is None
+
+    run(scenario)
+    assert here.notes == ["pages 4", "pages 5"]
+    assert usage(here, "pages").windows[0].used == 9
+
+
+def test_units_that_never_fit_and_units_that_cannot_be_told_fail_the_task_with_the_reason(here: Ground) -> None:
+    never = here.app.submit("pages", {"pages": 11})
+    wrong = here.app.submit("pages", {"sheets": 1})
+    ended: list[Task] = []
+
+    async def scenario() -> None:
+        async with here.worker():
+            for task in (never, wrong):
+                found = await here.ended(task.id)
+                assert isinstance(found, Task)
+                ended.append(found)
+
+    run(scenario)
+    assert [task.status for task in ended] == [Status.FAILED, Status.FAILED]
+    assert "never fits into 10 pages per 60 s" in (ended[0].error_text or "")
+    assert "sheets" in (ended[1].error_text or "")
+
+
+@pytest.mark.parametrize("kind", ["answers", "answers_inside"])
+def test_a_429_cools_the_limit_down_for_everybody_and_burns_no_retry(here: Ground, kind: str) -> None:
+    task = here.app.submit(kind, {"error_class": "rate_limited"})
+    seen: list[Usage] = []
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: here.task(task.id).reschedule_count == 1)
+            seen.append(usage(here))
+            await here.ended(task.id)
+
+    run(scenario)
+    assert seen[0].blocked_by == ("cooldown",)
+    assert seen[0].level == 1
+    assert (here.task(task.id).retry_count, here.task(task.id).status) == (0, Status.COMPLETED)
+
+
+def test_what_the_provider_says_to_wait_is_how_long_everybody_waits(here: Ground) -> None:
+    task = here.app.submit("answers", {"error_class": "rate_limited", "delay_s": 7.0})
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: here.task(task.id).reschedule_count == 1)
+            await here.until(lambda: usage(here).blocked_by == ("cooldown",))
+
+    run(scenario)
+    assert 5.0 < (usage(here).eta_s or 0.0) <= 7.0 * 1.2
+
+
+def test_failures_in_a_row_open_the_breaker(here: Ground) -> None:
+    here.app.submit("unwell")
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: "breaker" in usage(here).blocked_by)
+
+    run(scenario)
+
+
+def test_a_quota_that_is_used_up_parks_the_limit_until_it_is_there_again(here: Ground) -> None:
+    task = here.app.submit("answers", {"error_class": "quota_exhausted", "delay_s": 3600.0})
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: usage(here).blocked_by == ("quota",))
+
+    run(scenario)
+    assert here.task(task.id).retry_count == 0
+    assert (usage(here).eta_s or 0.0) > 3500
+
+
+def test_a_key_that_is_refused_pauses_the_limit_until_somebody_resumes_it(here: Ground) -> None:
+    task = here.app.submit("answers", {"error_class": "auth", "delay_s": 0.0})
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: usage(here).blocked_by == ("paused",))
+            assert here.task(task.id).finished_at is None
+            here.app.limiter.resume("api")
+            await here.ended(task.id)
+
+    run(scenario)
+    assert here.task(task.id).retry_count == 0
+
+
+@pytest.mark.parametrize("kind", ["twice", "twice_blocking"])
+def test_a_second_slot_of_a_limit_that_is_held_is_refused_as_a_mistake(here: Ground, kind: str) -> None:
+    task = here.app.submit(kind)
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(task.id)
+
+    run(scenario)
+    assert "holds a slot of 'api' already" in (here.task(task.id).error_text or "")
+    assert here.notes == []
+    assert usage(here).in_flight == 0
+
+
+@pytest.mark.parametrize("kind", ["impatient", "impatient_blocking"])
+def test_no_slot_in_time_brings_the_task_back_later_with_no_retry_burnt(
+    here: Ground, held: list[Slot], kind: str
+) -> None:
+    task = here.app.submit(kind)
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: here.task(task.id).reschedule_count == 1)
+            release(held)
+            await here.ended(task.id, within_s=30)
+
+    run(scenario)
+    assert here.app.wait(task.id).result == "served"
+    assert here.task(task.id).retry_count == 0
+
+
+@pytest.mark.parametrize(("kind", "timeout_s"), [("several", 1.0), ("several_blocking", 2.0)])
+def test_the_clock_of_an_attempt_stands_still_while_it_waits_for_a_slot(
+    here: Ground, held: list[Slot], kind: str, timeout_s: float
+) -> None:
+    task = here.app.submit(kind, {"times": 1, "wait_s": 0.0})
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: here.task(task.id).status is Status.RUNNING)
+            await asyncio.sleep(timeout_s + 0.5)
+            assert here.task(task.id).status is Status.RUNNING
+            release(held)
+            await here.ended(task.id)
+
+    run(scenario)
+    assert here.outcomes(task.id) == ["completed"]
+    left_s = here.app.wait(task.id).result
+    assert isinstance(left_s, float)
+    assert timeout_s / 2 < left_s <= timeout_s
+
+
+def test_a_handler_that_is_killed_gives_its_slot_back_where_that_stops_its_call(here: Ground) -> None:
+    task = here.app.submit("hangs")
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(task.id)
+            await here.until(lambda: usage(here, "stops").in_flight == 0)
+
+    run(scenario)
+    assert here.task(task.id).error_class == "timeout"
+
+
+@pytest.mark.parametrize("kind", ["hangs_on", "hangs_on_inside"])
+def test_a_call_that_was_cut_off_counts_until_the_provider_cannot_work_on_it_any_more(here: Ground, kind: str) -> None:
+    task = here.app.submit(kind)
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.ended(task.id)
+            assert usage(here, "goes-on").in_flight == 1
+            began = asyncio.get_running_loop().time()
+            await here.until(lambda: usage(here, "goes-on").in_flight == 0)
+            # 2 s for the call and 0.3 s for its way, of which the handler has had 0.3 s and its end a moment.
+            assert asyncio.get_running_loop().time() - began > 1.0
+
+    run(scenario)
+    assert here.task(task.id).error_class == "timeout"
+
+
+def test_a_drain_leaves_no_slot_and_no_place_in_line_behind(here: Ground, held: list[Slot]) -> None:
+    here.app.submit_many("call", [{} for _ in range(5)])
+    here.app.submit_many("several", [{} for _ in range(5)])
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: sum(holder.waiting for holder in usage(here).holders) > 0)
+        await here.until(lambda: sum(holder.waiting for holder in usage(here).holders) == 0)
+
+    run(scenario)
+    assert usage(here).in_flight == 2
+    assert here.app.ledger.count() == {("call", Status.PENDING): 5, ("several", Status.PENDING): 5}
+
+
+def test_a_limit_that_nobody_defined_is_refused_before_anything_is_claimed(here: Ground) -> None:
+    here.app.task("typo", limit="apy")(lambda ctx: None)
+
+    async def scenario() -> None:
+        async with here.worker():
+            await asyncio.sleep(0.2)
+
+    with pytest.raises(BadInput, match="'apy', which nobody has defined") as refused:
+        run(scenario)
+    assert "forebay limits set apy" in refused.value.remedy
+
+
+def test_an_operators_change_stands_above_the_codes_definition(here: Ground) -> None:
+    here.app.limiter.configure("api", in_flight=1)
+    tasks = here.app.submit_many("call", [{} for _ in range(4)])
+
+    async def scenario() -> None:
+        async with here.worker():
+            for task in tasks:
+                await here.ended(task.id)
+
+    run(scenario)
+    assert most_at_once(here.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"units": {"pages": 1}}, "no limit"),
+        ({"slot": "call"}, "no limit"),
+        ({"limit": "api", "slot": "sometimes"}, "slot is 'sometimes'"),
+        ({"limit": "api", "slot": "call", "units": {"pages": 1}}, "for each call itself"),
+        ({"limit": "api", "units": {"pages": -1}}, "pages"),
+        ({"limit": "An API"}, "limit"),
+    ],
+)
+def test_options_that_make_no_sense_together_are_refused_at_once(
+    here: Ground, options: dict[str, object], said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        here.app.task("odd", **options)(lambda ctx: None)  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_limit_is_defined_once(here: Ground) -> None:
+    with pytest.raises(BadInput, match="defined already"):
+        here.app.limit(Limit("api", in_flight=1))
+    with pytest.raises(BadInput, match="is no limit"):
+        here.app.limit("api")  # type: ignore[arg-type]  # that is the point
