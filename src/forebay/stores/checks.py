@@ -48,7 +48,7 @@ def check_pause(lane: object, action: object, until: object = None) -> None:
         check_instant("until", until)
 
 
-def check_drain(session_id: object, action: object) -> None:
+def check_drain(session_id: str, action: object) -> None:
     _check_action(action)
     ids.check_id(session_id)
 

@@ -66,6 +66,18 @@ def act_on_lane(
     return answer
 
 
+def drain(tx: Transaction, session_id: str, action: Action) -> Steps[Acted]:
+    answered, found = yield from tx.ask(ask("audited", id=action.id), ask("session", id=session_id))
+    if answered:
+        return recorded(answered, "drain", [session_id])[0]
+    answer = actions.drained(session_id, rows.session(found[0]) if found else None)
+    if answer.done:
+        tx.write("drain_session", id=session_id)
+    record(tx, "drain", [session_id], action, [answer])
+    tx.woken = True
+    return answer
+
+
 def recorded(found: Sequence[Any], verb: str, targets: Sequence[str]) -> list[Acted]:
     """The answer that the same action got before."""
     check_repeat(rows.audit(found[0][:-1]), verb, targets)

@@ -29,7 +29,7 @@ from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
 from forebay.stores.base import MAX_RESCUED
-from forebay.stores.checks import check_ages, check_batch, check_exchange, check_pause, check_targets
+from forebay.stores.checks import check_ages, check_batch, check_drain, check_exchange, check_pause, check_targets
 from forebay.stores.sql import acting, exchange, reads, writes
 from forebay.stores.sql.lines import Guess
 from forebay.stores.sql.statement import Steps
@@ -79,6 +79,10 @@ class SqlLedger(ABC):
 
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
         return self._beside(writes.renew, session_id, holds)
+
+    def drain(self, session_id: str, action: Action) -> Acted:
+        check_drain(session_id, action)
+        return self._write(acting.drain, session_id, action)
 
     def close_session(self, session_id: str) -> None:
         self._write(writes.close_session, session_id)

@@ -68,7 +68,7 @@ def job_values(value: Job) -> list[Any]:
 
 
 def session(row: Row) -> Session:
-    id_, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n = row
+    id_, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n, drain_at = row
     return Session(
         id=id_,
         worker=worker,
@@ -78,6 +78,7 @@ def session(row: Row) -> Session:
         expires_at=expires_at,
         ended_at=ended_at,
         exchange_n=exchange_n,
+        drain_at=drain_at,
     )
 
 

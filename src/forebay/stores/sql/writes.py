@@ -64,7 +64,10 @@ def renew(tx: Transaction, session_id: str, holds: Sequence[Hold]) -> Steps[Rene
         asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
         statements.append(ask("hold", holds=asked, session_id=session_id))
     alive, *_, canceled = yield from tx.ask(*statements, ask("cancel_requested", session_id=session_id), last=True)
-    return Renewal(alive=True, cancel_requested=tuple(row[0] for row in canceled)) if alive else Renewal(alive=False)
+    if not alive:
+        return Renewal(alive=False)
+    asked_to_stop = tuple(row[0] for row in canceled)
+    return Renewal(alive=True, cancel_requested=asked_to_stop, drain=alive[0][0] is not None)
 
 
 def close_session(tx: Transaction, session_id: str) -> Steps[None]:

@@ -138,7 +138,8 @@ CREATE TABLE forebay_sessions (
     opened_at double precision NOT NULL,
     expires_at double precision NOT NULL,
     ended_at double precision,
-    exchange_n bigint NOT NULL DEFAULT 0
+    exchange_n bigint NOT NULL DEFAULT 0,
+    drain_at double precision
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500,
         autovacuum_vacuum_cost_delay = 0);
 

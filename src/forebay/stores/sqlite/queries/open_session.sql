@@ -1,4 +1,4 @@
 -- Begins a session, unless it is there. :id, :worker, :lease_s, :kinds JSON text, :now. No reply.
-INSERT INTO sessions
-VALUES (:id, :worker, :lease_s, :kinds, :now, :now + :lease_s, NULL, 0)
+INSERT INTO sessions (id, worker, lease_s, kinds, opened_at, expires_at)
+VALUES (:id, :worker, :lease_s, :kinds, :now, :now + :lease_s)
 ON CONFLICT (id) DO NOTHING

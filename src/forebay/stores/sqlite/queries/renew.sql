@@ -1,2 +1,2 @@
--- Keeps a session alive. :id, :now. Reply: one row if it lives.
-UPDATE sessions SET expires_at = :now + lease_s WHERE id = :id AND ended_at IS NULL RETURNING id
+-- Keeps a session alive. :id, :now. Reply: drain_at, if it lives.
+UPDATE sessions SET expires_at = :now + lease_s WHERE id = :id AND ended_at IS NULL RETURNING drain_at

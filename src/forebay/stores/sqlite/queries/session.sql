@@ -1,2 +1,4 @@
--- A session. :id. Reply: id, worker, lease_s, kinds, opened_at, expires_at, ended_at or NULL, exchange_n.
-SELECT id, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n FROM sessions WHERE id = :id
+-- A session. :id. Reply: id, worker, lease_s, kinds, opened_at, expires_at, ended_at or NULL, exchange_n,
+-- drain_at or NULL.
+SELECT id, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n, drain_at
+FROM sessions WHERE id = :id

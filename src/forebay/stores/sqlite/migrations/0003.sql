@@ -1,0 +1,2 @@
+-- When a worker was asked to end.
+ALTER TABLE sessions ADD COLUMN drain_at REAL;
