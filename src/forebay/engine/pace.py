@@ -15,10 +15,11 @@ _LINGER_S = 0.005
 class Pace:
     """What is done waits a moment for more; `hint` says that the ledger may have something new."""
 
-    def __init__(self, room: Room, gate: Gate, quotas: Quotas) -> None:
+    def __init__(self, room: Room, gate: Gate, quotas: Quotas, batch: int) -> None:
         self._room = room
         self._gate = gate
         self._quotas = quotas
+        self._batch = batch
         self._event = asyncio.Event()
         self._lingers_until = 0.0
         self.hint = False
@@ -39,10 +40,10 @@ class Pace:
         return self.has_batch(done=done, in_hand=in_hand) or now >= self._lingers_until
 
     def has_batch(self, *, done: int, in_hand: int) -> bool:
-        """Children run the one half while we fetch the other; handlers in our loop would only share our time."""
+        """As many as are fetched at once, or all there is: the one batch runs while the other is exchanged."""
         if self._room.blocks:
             return done >= in_hand
-        return not self._gate.waits
+        return done >= self._batch or not self._gate.waits
 
     async def sleep(self, within_s: float, *, done: int) -> None:
         """Until something changes, or for so long; less if something is done that lingers."""

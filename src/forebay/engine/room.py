@@ -88,8 +88,8 @@ class Room:
         free = [kind for kind in kinds if kind.limit is None]
         batch = limits.claims_per_exchange
         self._sides = [
-            _Side((kind.name for kind in free if not kind.blocking), limits.concurrency, batch - limits.concurrency),
             # One batch that runs while the next is fetched.
+            _Side((kind.name for kind in free if not kind.blocking), limits.concurrency, batch),
             _Side((kind.name for kind in free if kind.blocking), limits.processes, 2 * batch),
         ]
         self._turn = 0

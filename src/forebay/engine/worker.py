@@ -82,7 +82,7 @@ class Worker:
         self._tell_limits = tell_limits
         self._quotas = Quotas(registry, limiter, limits.concurrency, self._quota_changed)
         self._gate = Gate(limits.concurrency)
-        self._pace = Pace(self._room, self._gate, self._quotas)
+        self._pace = Pace(self._room, self._gate, self._quotas, limits.claims_per_exchange)
         self._lease = Lease(limits.lease_s)
         self._starter = Starter(
             ledger,
@@ -228,8 +228,9 @@ class Worker:
         return self._pace.is_time(ends_at, self._ready, done=done, in_hand=in_hand)
 
     def _has_room(self) -> bool:
-        """Whether some of what is known to be ready may be claimed."""
-        return self._room.has_some_for(self._ready) or self._quotas.wanting(self._ready)
+        """Whether some of what is known to be ready may be claimed; while others wait in hand that need not be now."""
+        hurries = self._room.blocks or not self._gate.waits
+        return (hurries and self._room.has_some_for(self._ready)) or self._quotas.wanting(self._ready)
 
     def _stand(self) -> None:
         """In the lines of our limits, for as many as could run and no more."""
