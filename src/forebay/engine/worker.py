@@ -126,6 +126,7 @@ class Worker:
         """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
         self._drains += 1
         emit("worker_draining", reason=reason, running=len(self._attempts))
+        self._stand()
         self._pace.wake()
 
     async def run(self) -> None:
