@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -64,8 +65,9 @@ def test_a_table_of_another_program_is_refused_and_left_alone(address: str) -> N
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {**schema.migrations(), max(schema.migrations()) + 1: "SELECT 1 / 0"}
-    monkeypatch.setattr(schema, "migrations", lambda: broken)
+    broken = replace(schema.LEDGER)
+    broken.migrations[broken.newest + 1] = "SELECT 1 / 0"
+    monkeypatch.setattr(schema, "LEDGER", broken)
     with PostgresLedger(address) as ledger, pytest.raises(Exception, match="division by zero"):
         ledger.sessions()
     with psycopg.connect(address, autocommit=True) as db:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,8 +11,10 @@ from typing import TypeVar
 
 from forebay import ids
 from forebay.engine import outcomes, upkeep
+from forebay.engine.asking import ask
 from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
+from forebay.engine.deciding import decided
 from forebay.engine.exchanger import Exchanger
 from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
@@ -27,14 +28,12 @@ from forebay.engine.room import Limits, Room
 from forebay.engine.starter import Starter
 from forebay.engine.submission import Submissions
 from forebay.engine.tell import tell
-from forebay.errors import BadInput, StoreClosed, StoreError
+from forebay.errors import BadInput, StoreError
 from forebay.limits.limiter import Limiter
-from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Settle, Want
-from forebay.model.outcome import Failed, Outcome
+from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Want
+from forebay.model.outcome import Outcome
 from forebay.model.task import Status, Task
 from forebay.observe import emit
-from forebay.rules import settlement
-from forebay.rules.verdict import ErrorClass
 from forebay.stores.base import Ledger
 
 _IN_HAND_S = 1.0
@@ -316,21 +315,13 @@ class Worker:
             self._pace.wake()
 
     def _settle(self, task: Task, outcome: Outcome, run_s: float) -> None:
-        self._exchanger.settle(self._decide(task, outcome))
+        self._exchanger.settle(decided(task, outcome, self._now))
         self._untold[(task.id, task.claim_count)] = (task, run_s)
 
     def _hand_back(self, task: Task, *, started: bool) -> None:
         self._exchanger.release(Release(task.id, task.claim_count, task.job_id, started=started))
         self.handed_back_count += 1
         emit("task_handed_back", task_id=task.id, kind=task.kind)
-
-    def _decide(self, task: Task, outcome: Outcome) -> Settle:
-        jitter = random.random()  # noqa: S311 - spreads retries
-        try:
-            return settlement.decide(task, outcome, now=self._now, jitter=jitter)
-        except BadInput as error:
-            bug = Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True)
-            return settlement.decide(task, bug, now=self._now, jitter=jitter)
 
     def _holds(self) -> list[Hold]:
         """Attempts that began late, because they waited for a child, get their full time from now."""
@@ -407,16 +398,5 @@ class Worker:
         await self._exchange()
 
     async def _ask(self, verb: str, call: Callable[..., T], *arguments: object) -> T:
-        """Ask the ledger until it answers; a drain ends the asking."""
-        pause_s = 0.1
-        while True:
-            try:
-                return await asyncio.to_thread(call, *arguments)
-            except StoreClosed:
-                raise
-            except StoreError as error:
-                if self._drains:
-                    raise
-                emit("store_failed", verb=verb, error_code=error.code, pause_s=pause_s)
-                await asyncio.sleep(pause_s)
-                pause_s = min(5.0, 2 * pause_s)
+        """A drain ends the asking."""
+        return await ask(verb, lambda: self._drains > 0, call, *arguments)

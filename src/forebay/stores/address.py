@@ -61,7 +61,7 @@ def newest_schema(address: str) -> int | None:
     if scheme in _POSTGRES:
         from forebay.stores.postgres import schema  # noqa: PLC0415 - same
 
-        return max(schema.migrations())
+        return schema.LEDGER.newest
     return None
 
 

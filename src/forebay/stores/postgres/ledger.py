@@ -188,7 +188,7 @@ def _prepare(link: Link, place: str) -> str:
     usual = link.timeout_s
     link.timeout_s = _MIGRATION_TIMEOUT_S
     try:
-        schema.migrate(link, place)
+        schema.LEDGER.migrate(link, place)
         ((name,),) = link.execute("SELECT current_schema()").fetchall()
     finally:
         link.timeout_s = usual

@@ -18,7 +18,7 @@ from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.rules import admission
 from forebay.stores.limit_base import Step, Wake
-from forebay.stores.postgres import limit_rows, limit_schema
+from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server
 from forebay.stores.postgres.limit_rows import Key, Told
 from forebay.stores.postgres.listener import Listener
@@ -142,7 +142,7 @@ class PostgresLimits:
 
     def _migrate(self, links: Links) -> None:
         with self._migrating, links.use() as link:
-            limit_schema.migrate(link, self._server.place)
+            schema.LIMITS.migrate(link, self._server.place)
             self._migrated = True
 
     def listen(self, sid: str, wake: Wake) -> Callable[[], None]:
