@@ -64,11 +64,11 @@ class Schema:
             )
         if int(number) > self.newest:
             raise SchemaTooNew(
-                f"The {self.what} in {place} has schema {number}; this Forebay knows {self.newest}.",
+                f"The {self.what} in {place}: schema {number}, but this Forebay knows {self.newest}.",
                 remedy="Upgrade Forebay here, or use the version that wrote it.",
             )
         return int(number)
 
 
 LEDGER = Schema("ledger", "forebay_tasks", "migrations", 0x466F7262)
-LIMITS = Schema("limit store", "forebay_limits", "limit_migrations", 0x466F724C)
+LIMITS = Schema("limits", "forebay_limits", "limit_migrations", 0x466F724C)
