@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -65,6 +66,26 @@ class Submissions:
                 return task
         tenant = fields.get("tenant", DEFAULT_TENANT)
         return NewTask(payload_blob=self.content.write(payload, tenant, what="payload")[1], **fields)
+
+    def tasks(
+        self, kind: str, payloads: Sequence[object], keys: Sequence[str | None], options: Options
+    ) -> Iterator[NewTask]:
+        """Many of a kind, with the same options, which are checked once."""
+        first: NewTask | None = None
+        for payload, key in zip(payloads, keys, strict=True):
+            if first is not None and not isinstance(payload, (bytes, bytearray, memoryview)):
+                try:
+                    task = first.like(payload, idempotency_key=key)
+                except TooLarge:
+                    pass
+                else:
+                    if self.content.fits(task.payload_json):
+                        yield task
+                        continue
+            task = self.task(kind, payload, options, idempotency_key=key)
+            if first is None and task.payload_blob is None:
+                first = task
+            yield task
 
 
 def _defaults(kind: Kind | None) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from forebay import ids
@@ -106,6 +107,25 @@ class NewTask:
             put(self, "payload_hash", json_text.fingerprint(self.payload_json, self.payload_blob or ""))
         self._identify()
 
+    def like(self, payload: object, *, idempotency_key: str | None = None) -> NewTask:
+        """A lone task that differs by its payload and its key alone; the rest has been checked already."""
+        if self.role is not Role.LONE or self.payload_blob is not None:
+            raise BadInput(f"A {self.role} task has no likes.", remedy="Make each by itself.")
+        new = object.__new__(NewTask)
+        put = object.__setattr__
+        for name, value in zip(_FIELDS, _fields_of(self), strict=True):
+            put(new, name, value)
+        put(new, "payload", payload)
+        put(new, "payload_json", json_text.encode(payload))
+        put(new, "idempotency_key", idempotency_key)
+        put(new, "payload_hash", None)
+        put(new, "id", "")
+        if idempotency_key is not None:
+            check_label("idempotency key", idempotency_key)
+            put(new, "payload_hash", json_text.fingerprint(new.payload_json, ""))
+        new._identify()
+        return new
+
     def _identify(self) -> None:
         derived = None
         if self.idempotency_key is not None:
@@ -149,6 +169,10 @@ class NewTask:
             raise BadInput("A chunk, and only a chunk, has an index.", remedy="Give chunk_index with role='chunk'.")
         if self.chunk_index is not None:
             check_count("chunk_index", self.chunk_index)
+
+
+_FIELDS = tuple(field.name for field in fields(NewTask))
+_fields_of = attrgetter(*_FIELDS)
 
 
 def check_role(value: object) -> Role:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -229,3 +230,27 @@ def test_a_task_changes_with_its_job_or_alone() -> None:
 def test_tasks_and_jobs_with_the_same_key_do_not_meet() -> None:
     parts = ("dev", "default", "ocr", "k")
     assert made(kind="ocr", idempotency_key="k").id == derived_id("task", *parts) != derived_id("job", *parts)
+
+
+def test_a_task_like_another_is_what_it_would_be_if_it_were_made_by_itself() -> None:
+    options: dict[str, Any] = {"priority": 5, "tenant": "acme", "limit": "ocr", "tags": ("a",), "delay_s": 3.0}
+    first = NewTask(kind="ocr", payload={"page": 1}, **options)
+    second = first.like({"page": 2})
+    alone = NewTask(kind="ocr", payload={"page": 2}, id=second.id, **options)
+    assert second == alone
+    assert (second.payload_json, second.payload_hash) == (alone.payload_json, None)
+    assert second.id != first.id
+    keyed = first.like({"page": 3}, idempotency_key="scan#3")
+    assert keyed == NewTask(kind="ocr", payload={"page": 3}, idempotency_key="scan#3", **options)
+    assert keyed.payload_hash is not None
+    assert keyed.like(None).idempotency_key is None
+
+
+def test_a_task_like_another_has_its_payload_and_key_checked() -> None:
+    first = NewTask(kind="ocr", payload=1)
+    with pytest.raises(BadInput):
+        first.like(float("nan"))
+    with pytest.raises(BadInput):
+        first.like(1, idempotency_key="")
+    with pytest.raises(BadInput, match="no likes"):
+        NewTask(kind="ocr", role=Role.CHUNK, chunk_index=0).like(1)
