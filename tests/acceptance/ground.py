@@ -62,11 +62,13 @@ class Ground:
         self._stack.close()
 
     def work(self, count: int, *, concurrency: int = 10) -> None:
+        """Start workers, and wait until all of them are there."""
         command = [sys.executable, "-m", "forebay", "worker", TARGET, "--concurrency", str(concurrency)]
         for _ in range(count):
             log = (self.folder / f"worker-{len(self._workers)}.log").open("wb")
             with log:
                 self._workers.append(subprocess.Popen(command, env=self.environment, cwd=ROOT, stdout=log, stderr=log))
+        self.until(lambda: len(self.app.ledger.sessions()) == len(self._workers))
 
     def stop(self) -> None:
         for worker in self._workers:

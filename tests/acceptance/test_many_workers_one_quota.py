@@ -12,8 +12,8 @@ SCALE = 1 / 30  # of a minute: 2 s
 
 def test_ten_workers_with_many_chunks_under_a_limit_of_five_never_make_a_sixth_call(ground: Make) -> None:
     with ground(in_flight=5) as here:
-        jobs = [here.app.start("pages", chunks=[{"work_s": 0.1}] * 60) for _ in range(3)]
         here.work(10)
+        jobs = [here.app.start("pages", chunks=[{"work_s": 0.1}] * 60) for _ in range(3)]
         for job in jobs:
             assert here.app.wait(job.id, timeout_s=50).result == 60
     seen = here.seen()
@@ -25,8 +25,8 @@ def test_ten_workers_with_many_chunks_under_a_limit_of_five_never_make_a_sixth_c
 
 def test_the_same_ten_workers_with_a_count_then_add_semaphore_are_caught(ground: Make) -> None:
     with ground(in_flight=5, control="count_then_add") as here:
-        job = here.app.start("pages", chunks=[{"work_s": 0.1}] * 80)
         here.work(10)
+        job = here.app.start("pages", chunks=[{"work_s": 0.1}] * 80)
         here.app.wait(job.id, timeout_s=50)
     verdict = here.judged(Rules(in_flight=5))
     assert any("L1" in text for text in verdict.violations), verdict.text()
@@ -50,8 +50,8 @@ def test_a_thousand_fast_documents_never_exceed_150_in_flight_or_190_in_any_minu
 def test_the_same_documents_under_a_calendar_minute_counter_are_caught(ground: Make) -> None:
     window_s = 60 * SCALE
     with ground(in_flight=150, windows=[(190, window_s)], control="calendar_window") as here:
-        jobs = [here.app.start("pages", chunks=[{"work_s": 5 * SCALE}]) for _ in range(600)]
         here.work(4, concurrency=60)
+        jobs = [here.app.start("pages", chunks=[{"work_s": 5 * SCALE}]) for _ in range(600)]
         for job in jobs:
             here.app.wait(job.id, timeout_s=55)
     verdict = here.judged(Rules(in_flight=150, windows=(Window(190, window_s),)))

@@ -138,6 +138,13 @@ def test_a_wrong_target_or_option_is_said_in_one_line(
     assert complaint in run.stderr
 
 
+def test_a_ledger_that_is_none_ends_a_worker_before_it_begins(folder: Path) -> None:
+    (folder / "notes.db").write_text("no database at all, but long enough to be looked at " * 100)
+    run = program("worker", "myapp:app", "--ledger", "sqlite:///notes.db")
+    assert run.returncode == 5, run.stderr
+    assert "notes.db" in run.stderr.splitlines()[-1]
+
+
 def test_a_module_that_fails_shows_its_own_traceback_only_when_verbose(folder: Path) -> None:
     quiet = program("worker", "broken:app")
     assert quiet.returncode == 2

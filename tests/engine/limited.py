@@ -110,6 +110,15 @@ async def pages(ctx: Context, pages: int) -> int:
     return pages
 
 
+def leave(**_: object) -> dict[str, int]:
+    raise SystemExit(3)
+
+
+@app.task("leaves", limit="api", units=leave)
+async def leaves(ctx: Context) -> None:
+    note("left")
+
+
 @app.task("hangs", limit="stops", timeout_s=0.3, max_retries=0)
 def hangs(ctx: Context) -> None:
     time.sleep(60)

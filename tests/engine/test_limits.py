@@ -1,11 +1,13 @@
 """Limited kinds: line before task, slot at the call, and what the end of a call says to everybody else."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from forebay import Forebay
 from forebay.errors import BadInput
 from forebay.limits import Limiter, Slot, Usage
 from forebay.model.limit import Limit
@@ -134,6 +136,36 @@ def test_units_that_never_fit_and_units_that_cannot_be_told_fail_the_task_with_t
     assert "sheets" in (ended[1].error_text or "")
 
 
+def test_a_function_for_units_that_would_end_the_worker_ends_its_task_alone(here: Ground) -> None:
+    task, other = here.app.submit("leaves", {}), here.app.submit("call")
+
+    async def scenario() -> None:
+        async with here.worker():
+            assert (await here.ended(task.id)).status is Status.FAILED
+            assert (await here.ended(other.id)).status is Status.COMPLETED
+
+    run(scenario)
+
+
+def test_who_submits_without_a_handler_learns_the_limit_from_the_workers(here: Ground, held: list[Slot]) -> None:
+    with Forebay(f"sqlite:///{here.folder}/ledger.db", settings=here.app.settings) as stranger:
+        before = stranger.submit("call")
+        assert here.task(before.id).lane == "call"
+
+        async def scenario() -> None:
+            async with here.worker():
+                await here.until(here.app.ledger.sessions)
+                after = stranger.submit("call")
+                assert here.task(after.id).lane == "call@api"
+                await here.until(lambda: stranger.standing(before.id).limit == "api")
+                await here.until(lambda: stranger.standing(before.id).wait_reason == "limit")
+                release(held)
+                await here.ended(before.id)
+                await here.ended(after.id)
+
+        run(scenario)
+
+
 @pytest.mark.parametrize("kind", ["answers", "answers_inside"])
 def test_a_429_cools_the_limit_down_for_everybody_and_burns_no_retry(here: Ground, kind: str) -> None:
     task = here.app.submit(kind, {"error_class": "rate_limited"})
@@ -161,6 +193,18 @@ def test_what_the_provider_says_to_wait_is_how_long_everybody_waits(here: Ground
 
     run(scenario)
     assert 5.0 < (usage(here).eta_s or 0.0) <= 7.0 * 1.2
+
+
+def test_a_wait_beyond_all_reason_is_cut_to_the_limits_longest_for_the_task_too(here: Ground) -> None:
+    task = here.app.submit("answers", {"error_class": "rate_limited", "delay_s": 1e9})
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: here.task(task.id).reschedule_count == 1)
+
+    run(scenario)
+    assert here.task(task.id).available_at - time.time() <= 600
+    assert (usage(here).eta_s or 0.0) <= 600
 
 
 def test_failures_in_a_row_open_the_breaker(here: Ground) -> None:

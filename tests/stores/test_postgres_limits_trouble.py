@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -149,6 +149,8 @@ def test_grants_that_a_crash_took_back_are_found_out(server: Server, store: Post
     full = stored(store)
     server.kill()
     server.start()
+    with suppress(MaybeApplied):
+        stored(store)  # the connection may still be one of the server that was killed
     assert stored(store) == kept != full
     newcomer = process(store, "b")
     a.beats()

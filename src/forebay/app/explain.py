@@ -8,11 +8,13 @@ from functools import cached_property
 
 from forebay.clock import iso
 from forebay.engine.registry import Registry
+from forebay.engine.submission import served_limit
 from forebay.errors import ForebayError, NotFound
 from forebay.limits.limiter import Limiter
+from forebay.model.exchange import Session
 from forebay.model.job import Job
 from forebay.model.lane import Lane
-from forebay.model.names import limit_of
+from forebay.model.names import kind_of, limit_of
 from forebay.model.query import Query
 from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.foresight import Outlook
@@ -39,18 +41,24 @@ class Explainer:
     def standing(self, found: Task | Job) -> Standing:
         if isinstance(found, Job):
             return self._job(found)
-        return standing(found, self._around(found), now=self._now)
+        return self._named(standing(found, self._around(found), now=self._now), found)
 
     def glance(self, task: Task) -> Standing:
         """Without its place in line, which costs a question of its own; so neither with its time."""
         if task.status is not Status.PENDING:
             return standing(task, NOBODY, now=self._now)
         around = self._around_lane(task.kind, task.lane, ahead=0)
-        return standing(task, replace(around, ahead_count=None), now=self._now)
+        return self._named(standing(task, replace(around, ahead_count=None), now=self._now), task)
+
+    def _named(self, found: Standing, task: Task) -> Standing:
+        """With the limit that its workers run it under, where its lane does not say so."""
+        if found.limit is not None or task.status is not Status.PENDING:
+            return found
+        return replace(found, limit=self._limit_of(task.kind, task.lane))
 
     def lanes(self, limit: str) -> list[tuple[Lane, Standing]]:
         """Lanes with open tasks that wait for a limit, and how the next task of each stands."""
-        found = [lane for lane in self._lanes.values() if limit_of(lane.name) == limit]
+        found = [lane for lane in self._lanes.values() if self._limit_of(lane.kind, lane.name) == limit]
         return [
             (lane, next_in(lane, self._around_lane(lane.kind, lane.name, ahead=0), now=self._now)) for lane in found
         ]
@@ -88,7 +96,7 @@ class Explainer:
         self, kind: str, lane_name: str, *, ahead: int, units: Mapping[str, int] | None = None
     ) -> Surroundings:
         lane = self._lanes.get(lane_name)
-        limit = limit_of(lane_name)
+        limit = self._limit_of(kind, lane_name)
         view = None
         if limit is not None:
             seen = self._outlook(limit)
@@ -108,11 +116,20 @@ class Explainer:
     def _workers(self) -> dict[str, int]:
         """How many workers that are alive run each kind."""
         counted: dict[str, int] = {}
-        for session in self._ledger.sessions():
+        for session in self._sessions:
             if session.expires_at > self._now:
-                for kind in session.kinds:
+                for kind in map(kind_of, session.kinds):
                     counted[kind] = counted.get(kind, 0) + 1
         return counted
+
+    @cached_property
+    def _sessions(self) -> list[Session]:
+        return self._ledger.sessions()
+
+    def _limit_of(self, kind: str, lane_name: str) -> str | None:
+        """Of a task that was submitted by somebody who did not know the limit of its kind, its workers do."""
+        known = self._registry.find(kind)
+        return limit_of(lane_name) or (known.limit if known else served_limit(self._sessions, kind))
 
     @cached_property
     def _lanes(self) -> dict[str, Lane]:

@@ -18,7 +18,7 @@ from forebay.engine.pipeline import Pipeline
 from forebay.engine.registry import Handler, Kind, KindOptions, Registry
 from forebay.engine.submission import Options, Submissions
 from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound, WaitTimeout
-from forebay.model.exchange import Acted, Action, Submitted
+from forebay.model.exchange import Acted, Action, Session, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
 from forebay.model.payload import Json
@@ -121,7 +121,10 @@ class Forebay:
 
     @cached_property
     def submissions(self) -> Submissions:
-        return Submissions(self.registry, self.content, self.settings.env)
+        def sessions() -> list[Session]:
+            return self.ledger.sessions()
+
+        return Submissions(self.registry, self.content, self.settings.env, sessions)
 
     def close(self) -> None:
         """Let go of the ledger and the limits; they are opened again when they are next needed."""

@@ -61,7 +61,7 @@ class AppLimits:
                 self._followed = FollowedFile(self.limiter).start()
             known = self.limiter.names()
         except StoreError as error:
-            emit("store_failed", verb="define", error_code=error.code, pause_s=0)
+            emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
             return
         for kind in kinds:
             if kind.limit is not None and kind.limit not in known:

@@ -72,7 +72,7 @@ class Exchanger:
                 if isinstance(error, StoreClosed) or hurries:
                     raise
                 # Maybe done, maybe not: the same number again gets the same answer.
-                emit("store_failed", verb="exchange", error_code=error.code, pause_s=pause_s)
+                emit("store_failed", verb="exchange", error_code=error.code, text=str(error), pause_s=pause_s)
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads workers, hides nothing
                 pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
             else:

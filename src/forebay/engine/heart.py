@@ -81,7 +81,13 @@ class Heart:
         try:
             renewal = self._ledger.renew(self._session_id, self._holds())
         except StoreError as error:
-            emit("store_failed", verb="renew", error_code=error.code, pause_s=self._lease_s / _BEATS_PER_LEASE)
+            emit(
+                "store_failed",
+                verb="renew",
+                error_code=error.code,
+                text=str(error),
+                pause_s=self._lease_s / _BEATS_PER_LEASE,
+            )
             return
         if renewal.alive:
             self._lease.renewed(asked_at)

@@ -30,6 +30,6 @@ def _some_left(ledger: Ledger, kinds: set[str]) -> bool:
     try:
         lanes = ledger.lanes()
     except StoreError as error:
-        emit("store_failed", verb="lanes", error_code=error.code, pause_s=_LEAST_PAUSE_S)
+        emit("store_failed", verb="lanes", error_code=error.code, text=str(error), pause_s=_LEAST_PAUSE_S)
         return True
     return any(lane.kind in kinds and lane.ready_count + lane.later_count + lane.running_count for lane in lanes)

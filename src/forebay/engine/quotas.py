@@ -97,4 +97,4 @@ class Quotas:
         try:
             await asyncio.to_thread(self._limiter().pause, limit, note=f"auth: {text}"[:200])
         except ForebayError as error:
-            emit("store_failed", verb="pause", error_code=error.code, pause_s=0)
+            emit("store_failed", verb="pause", error_code=error.code, text=str(error), pause_s=0)

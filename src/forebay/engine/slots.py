@@ -41,7 +41,7 @@ def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> floa
         slot.unsent()
     elif not slot.told:
         if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
-            backoff_s = slot.backoff_s if outcome.delay_s is None else outcome.delay_s
+            backoff_s = slot.backoff_s(outcome.delay_s)
         _tell(slot, outcome)
     if sent and _cut_off(outcome):
         slot.cut_off()
@@ -101,11 +101,15 @@ class Calls:
         name = limit or self._limit
         if name is None:
             raise BadInput("This kind has no limit.", remedy="Name one: ctx.slot('…'), or @app.task(…, limit='…').")
-        if name in self._held or name in self._slots:
+        if self._closed:
+            raise Conflict("This attempt is over.", remedy="Make its calls before its handler returns.")
+        if name in self._held:
             raise Conflict(
-                f"This attempt holds a slot of {name!r} already.",
-                remedy='Take one at a time; a handler that makes several calls is registered with slot="call".',
+                f"This attempt holds a slot of {name!r} already: its handler is one call.",
+                remedy='A handler that makes several calls is registered with slot="call".',
             )
+        if name in self._slots:
+            raise Conflict(f"This attempt holds a slot of {name!r} already.", remedy="Leave its block first.")
         return name
 
     async def enter(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Slot:
@@ -140,15 +144,15 @@ class Calls:
     def close(self, own: Slot | None, outcome: Outcome | None, *, sent: bool) -> Outcome | None:
         """The attempt is over, however that came: what it still holds goes back, its own slot too.
 
-        Returns the outcome; a refused task comes back when its limit does, unless it was said when.
+        Returns the outcome; a refused task comes back when its limit does.
         """
         self._closed = True
         if own is not None:
             self._backoff_s = give_back(own, outcome, sent=sent)
         for limit in list(self._slots):
             self.leave(limit, outcome)
-        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED and outcome.delay_s is None:
-            return replace(outcome, delay_s=self._backoff_s)
+        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
+            return replace(outcome, delay_s=outcome.delay_s if self._backoff_s is None else self._backoff_s)
         return outcome
 
     def slot(

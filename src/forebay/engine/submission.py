@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
 from forebay.engine.content import Content
-from forebay.engine.registry import Kind, Registry
+from forebay.engine.registry import Registry
 from forebay.engine.signals import instant
 from forebay.errors import BadInput, TooLarge
 from forebay.ids import shown
+from forebay.model.exchange import Session
+from forebay.model.names import kind_of, limit_of
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role
 
 
@@ -32,8 +34,11 @@ class Options(TypedDict, total=False):
 class Submissions:
     """Knows the kinds, the environment and where large payloads go."""
 
-    def __init__(self, registry: Registry, content: Content, environment: str) -> None:
+    def __init__(
+        self, registry: Registry, content: Content, environment: str, sessions: Callable[[], Sequence[Session]]
+    ) -> None:
         self._registry = registry
+        self._sessions = sessions
         self.content = content
         self.environment = environment
 
@@ -47,7 +52,7 @@ class Submissions:
         role: Role = Role.LONE,
         chunk_index: int | None = None,
     ) -> NewTask:
-        fields: dict[str, Any] = {**_defaults(self._registry.find(kind)), **_checked(options)}
+        fields: dict[str, Any] = {**self._defaults(kind), **_checked(options)}
         fields |= {
             "kind": kind,
             "environment": self.environment,
@@ -87,16 +92,23 @@ class Submissions:
                 first = task
             yield task
 
+    def _defaults(self, name: str) -> dict[str, Any]:
+        kind = self._registry.find(name)
+        if kind is None:
+            # Who has no handler for it does not know its limit; the workers that have one do.
+            return {"limit": served_limit(self._sessions(), name)}
+        return {
+            "timeout_s": kind.timeout_s,
+            "max_retries": kind.max_retries,
+            "max_reschedules": kind.max_reschedules,
+            "limit": kind.limit,
+        }
 
-def _defaults(kind: Kind | None) -> dict[str, Any]:
-    if kind is None:
-        return {}
-    return {
-        "timeout_s": kind.timeout_s,
-        "max_retries": kind.max_retries,
-        "max_reschedules": kind.max_reschedules,
-        "limit": kind.limit,
-    }
+
+def served_limit(sessions: Iterable[Session], kind: str) -> str | None:
+    """The limit that workers run a kind under."""
+    served = (lane for session in sessions for lane in session.kinds if kind_of(lane) == kind)
+    return next(filter(None, map(limit_of, served)), None)
 
 
 def _checked(options: Options) -> dict[str, Any]:

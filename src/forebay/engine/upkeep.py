@@ -23,7 +23,7 @@ async def rescue(ledger: Ledger, every_s: float) -> None:
         try:
             rescued = await asyncio.to_thread(ledger.rescue)
         except StoreError as error:
-            emit("store_failed", verb="rescue", error_code=error.code, pause_s=every_s)
+            emit("store_failed", verb="rescue", error_code=error.code, text=str(error), pause_s=every_s)
             continue
         if rescued:
             emit("tasks_rescued", count=len(rescued))
@@ -38,7 +38,7 @@ async def prune(ledger: Ledger, retention_s: Mapping[Status, float], who: str) -
             count = await asyncio.to_thread(ledger.prune, retention_s, action, most=_PRUNED)
             took_s = time.monotonic() - began
         except StoreError as error:
-            emit("store_failed", verb="prune", error_code=error.code, pause_s=_PRUNE_S)
+            emit("store_failed", verb="prune", error_code=error.code, text=str(error), pause_s=_PRUNE_S)
         if count:
             emit("pruned", count=count)
         # A third of the time at most: others want to write, too.

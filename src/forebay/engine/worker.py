@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from forebay import ids
 from forebay.engine import outcomes, upkeep
-from forebay.engine.asking import ask
+from forebay.engine.asking import ask, passes
 from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
 from forebay.engine.deciding import decided
@@ -31,6 +31,7 @@ from forebay.engine.tell import tell
 from forebay.errors import BadInput, StoreError
 from forebay.limits.limiter import Limiter
 from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Want
+from forebay.model.names import lane_of
 from forebay.model.outcome import Outcome
 from forebay.model.task import Status, Task
 from forebay.observe import emit
@@ -100,6 +101,7 @@ class Worker:
         self._exchanger = Exchanger(ledger, self._session.id, self._lease)
         self._heart: Heart | None = None
         self._alive = True
+        self._began = False
         self._ready: set[str] = set()
         self._clock = (0.0, 0.0)
         self._broken: BadInput | None = None
@@ -107,7 +109,7 @@ class Worker:
         self.handed_back_count = 0
 
     def _new_session(self) -> Session:
-        kinds = tuple(sorted(kind.name for kind in self._registry))
+        kinds = tuple(sorted(lane_of(kind.name, kind.limit) for kind in self._registry))
         return Session(id=ids.random_id(), worker=self._name, lease_s=self._limits.lease_s, kinds=kinds)
 
     @property
@@ -172,6 +174,7 @@ class Worker:
             if self._drains:
                 return  # told to end before it could begin
             raise
+        self._began = True
         emit(
             "worker_started",
             worker=self._name,
@@ -281,7 +284,7 @@ class Worker:
             if kind.limit is not None:
                 try:
                     units = await self._starter.units(task, kind)
-                except Exception as error:  # noqa: BLE001 - what a function of the user's raises is the task's outcome
+                except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's function raises is the outcome
                     self._settle(task, outcomes.of_error(error), 0.0)
                     continue
             attempt = self._starter.make(task, kind, now, units)
@@ -398,5 +401,5 @@ class Worker:
         await self._exchange()
 
     async def _ask(self, verb: str, call: Callable[..., T], *arguments: object) -> T:
-        """A drain ends the asking."""
-        return await ask(verb, lambda: self._drains > 0, call, *arguments)
+        """A drain ends the asking, and before anything has begun so does what waiting does not mend."""
+        return await ask(verb, lambda error: self._drains > 0 or not (self._began or passes(error)), call, *arguments)

@@ -241,11 +241,13 @@ class Slot:
             call = self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
             telling.throttled(self._desk, call.at, retry_after_s)
 
-    @property
-    def backoff_s(self) -> float | None:
-        """How long a refusal without a hint would hold everybody back, as far as it is known here."""
+    def backoff_s(self, hint_s: float | None) -> float | None:
+        """How long a refusal with this hint, or without one, would hold everybody back, as far as it is known here."""
         terms, answer = self._desk.main.terms, self._desk.main.answer
-        return None if terms is None or answer is None else step(terms, answer["level"] + 1) / 1000
+        if terms is None or answer is None:
+            return hint_s
+        longest_s = terms["longest"] / 1000
+        return min(longest_s, step(terms, answer["level"] + 1) / 1000 if hint_s is None else hint_s)
 
     def quota_exhausted(self, retry_in_s: float) -> None:
         """A daily or monthly quota is used up: the limit is parked until then, for everybody."""

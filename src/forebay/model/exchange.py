@@ -15,6 +15,7 @@ from forebay.model.names import (
     check_duration,
     check_instant,
     check_label,
+    check_lane,
     check_name,
 )
 from forebay.model.payload import check_json, clean_text
@@ -25,7 +26,10 @@ MAX_CLAIMS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One process's membership in a ledger, kept alive by renewals; `drain_at` is when it was asked to end."""
+    """One process's membership in a ledger, kept alive by renewals; `drain_at` is when it was asked to end.
+
+    `kinds` are what it runs, each with its limit if it has one: `read_page@ocr`.
+    """
 
     id: str
     worker: str
@@ -45,7 +49,7 @@ class Session:
         if not isinstance(self.kinds, tuple):
             raise BadInput(f"kinds is {ids.shown(self.kinds)}.", remedy="Give a tuple of names.")
         for kind in self.kinds:
-            check_name("kind", kind)
+            check_lane(kind)
 
 
 @dataclass(frozen=True, slots=True)

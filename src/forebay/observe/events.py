@@ -71,7 +71,7 @@ EVENTS: dict[str, Event] = {
     "store_failed": Event(
         _WARNING,
         "A store did not answer as it should and is asked again after a pause.",
-        ("verb", "error_code", "pause_s"),
+        ("verb", "error_code", "text", "pause_s"),
     ),
     "store_recovered": Event(_INFO, "A store answers again.", ("verb", "after_s")),
     "slot_acquired": Event(_DEBUG, "A call got its slot.", (*_LIMIT, "wait_s", "attempt")),
