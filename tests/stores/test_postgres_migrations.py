@@ -64,6 +64,16 @@ def test_a_table_of_another_program_is_refused_and_left_alone(address: str) -> N
         assert found == (1,)
 
 
+def test_a_ledger_of_which_a_table_was_dropped_is_told_and_left_alone(address: str) -> None:
+    with PostgresLedger(address) as ledger:
+        ledger.sessions()
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute("DROP TABLE forebay_tasks")
+    with PostgresLedger(address) as ledger, pytest.raises(StoreCorrupt, match="forebay_tasks is not") as caught:
+        ledger.sessions()
+    assert "backup" in caught.value.remedy
+
+
 def test_a_migration_that_fails_leaves_nothing_behind(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = replace(schema.LEDGER)
     broken.migrations[broken.newest + 1] = "SELECT 1 / 0"

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import LiteralString
 
 from psycopg import sql
+from psycopg.errors import DuplicateTable
 
 from forebay.errors import SchemaTooNew, StoreCorrupt
 from forebay.stores.postgres.connection import Link
@@ -42,7 +43,13 @@ class Schema:
         link.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         link.execute("SELECT pg_advisory_xact_lock(%s)", (self.lock,))
         for number in range(self.version(link, place) + 1, self.newest + 1):
-            link.execute(self.migrations[number])
+            try:
+                link.execute(self.migrations[number])
+            except DuplicateTable:
+                raise StoreCorrupt(
+                    f"Of the {self.what} in {place} some tables are there and {self.table} is not.",
+                    remedy="Nothing was changed. Restore it from a backup, or drop what is left of it.",
+                ) from None
             comment = sql.SQL("COMMENT ON TABLE {} IS {}")
             link.execute(comment.format(sql.Identifier(self.table), f"{self._mark}{number}"))
         link.execute("COMMIT")
