@@ -26,6 +26,7 @@ from forebay.errors import (
 )
 from forebay.stores.postgres.connection import Links, Server
 from forebay.stores.postgres.listener import Listener
+from forebay.stores.postgres.trouble import told
 from tests.servers import server as servers
 from tests.servers.pooler import pooler
 from tests.servers.postgres import postgres
@@ -201,6 +202,25 @@ def test_a_server_that_is_away_is_told(server: servers.Server, links: Links) -> 
     assert backend(links)
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("the database system is starting up", StoreBusy),
+        ("the database system is shutting down", StoreBusy),
+        ("the database system is in recovery mode", StoreBusy),
+        ("the database system is not yet accepting connections", StoreBusy),
+        ('database "nowhere" does not exist', StoreError),
+    ],
+)
+def test_a_server_that_is_not_there_yet_is_told_from_one_that_has_no_such_database(
+    said: str, kind: type[StoreError]
+) -> None:
+    error = psycopg.OperationalError(f"connection failed: FATAL:  {said}")
+    with pytest.raises(StoreError) as caught, told("postgresql://host/db", sent=False):
+        raise error
+    assert type(caught.value) is kind
+
+
 def test_a_closed_pool_says_so_and_closes_what_is_given_back(server: servers.Server) -> None:
     links = Links(at(server.url))
     with links.use() as link:
@@ -360,6 +380,7 @@ FORKING = """
 import os, sys, time
 from forebay.stores.postgres.connection import Links, Server
 from forebay.stores.postgres.listener import Listener
+from forebay.stores.postgres.trouble import told
 server = Server(sys.argv[1], settings={}, timeout_s=5)
 links, listener, heard = Links(server), Listener(server), []
 listener.add("c", heard.append)

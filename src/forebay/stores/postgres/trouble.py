@@ -40,6 +40,11 @@ _SAID: dict[str, tuple[type[StoreError], str]] = {
 }
 # libpq keeps no SQLSTATE of a connection that was refused; a server with another language falls through.
 _REFUSED: dict[str, str] = {
+    "system is starting up": "57P03",
+    "system is shutting down": "57P03",
+    "in recovery mode": "57P03",
+    "not yet accepting connections": "57P03",
+    "not accepting connections": "57P03",
     "password": "28",
     "authentication failed": "28",
     "no pg_hba.conf entry": "28",
@@ -47,9 +52,6 @@ _REFUSED: dict[str, str] = {
     "database ": "3D",
     "too many": "53300",
     "connection slots": "53300",
-    "starting up": "57P03",
-    "shutting down": "57P03",
-    "recovery": "57P03",
 }
 _UNKNOWN_IN = ("40003",)
 
