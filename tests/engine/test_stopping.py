@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from forebay.app.working import make_worker
-from forebay.errors import BadInput
+from forebay.errors import BadInput, StoreReadOnly
 from forebay.model.exchange import Action, Usage
 from forebay.model.task import Status
 from tests.engine.ground import HANDLERS, Ground, run
@@ -306,3 +306,25 @@ def test_a_wedged_loop_lets_its_session_go_and_its_late_result_changes_nothing(g
     assert rescued == [task.id]
     assert here.outcomes(task.id) == ["lost", "completed"]
     assert here.task(task.id).result == 2
+
+
+def test_a_drain_gives_up_on_a_ledger_that_refuses_everything(ground: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = ground()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StoreReadOnly("The ledger takes nothing.", remedy="Give it the right to.")
+
+    async def scenario() -> float:
+        worker = make_worker(here.app, target=f"{HANDLERS}:app")
+        running = asyncio.create_task(worker.run())
+        await here.until(here.app.ledger.sessions)
+        monkeypatch.setattr(here.app.ledger, "exchange", refuse)
+        here.app.submit("echo")
+        await asyncio.sleep(0.5)
+        told_at = time.monotonic()
+        worker.drain()
+        with pytest.raises(StoreReadOnly):
+            await running
+        return time.monotonic() - told_at
+
+    assert run(scenario) < 10

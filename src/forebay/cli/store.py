@@ -33,12 +33,17 @@ def init(*, common: Common = _USUAL) -> None:
         # The first blob makes the store; without one it would be taken for a disk that is not mounted.
         app.blobs.delete(app.blobs.put(DEFAULT_TENANT, b""))
         output.line(f"blobs   {mask_address(app.settings.blobs)}")
+        # Made now, by whoever may make it: those who only work need not have the right to.
+        app.limiter.names()
+        output.line(f"limits  {mask_address(app.settings.limits)}")
 
 
 def migrate(*, common: Common = _USUAL) -> None:
     """Every command does so when it opens an older ledger; this one does nothing else."""
     with opened(common) as app:
         output.line(f"{_ledger(app)}  {_schema(app)}")
+        if app.limits.found() is not None:
+            app.limiter.names()
 
 
 def check(*, common: Reading = _USUAL_READING) -> int:

@@ -102,6 +102,7 @@ class Worker:
         self._heart: Heart | None = None
         self._alive = True
         self._began = False
+        self._ends_by = 0.0
         self._ready: set[str] = set()
         self._clock = (0.0, 0.0)
         self._broken: BadInput | None = None
@@ -126,6 +127,8 @@ class Worker:
     def drain(self, reason: str = "asked") -> None:
         """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
         self._drains += 1
+        if self._drains == 1:
+            self._ends_by = time.monotonic() + self._limits.drain_grace_s
         emit("worker_draining", reason=reason, running=len(self._attempts))
         self._stand()
         self._pace.wake()
@@ -269,7 +272,8 @@ class Worker:
         return self._room.wants(self._ready) + limited
 
     def _patient(self) -> bool:
-        return self._drains < _HURRY
+        """With a ledger that does not answer: while nobody has told us to end, and then for the grace."""
+        return not self._drains or (self._drains < _HURRY and time.monotonic() < self._ends_by)
 
     @property
     def _now(self) -> float:

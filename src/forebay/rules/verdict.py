@@ -118,7 +118,7 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
         ErrorClass.AUTH: Consequence(
             Verdict.STOP_LANE, 502, 1,
             "the provider rejected our credentials, also after a refresh",
-            "Correct the provider's credentials; what waits goes on by itself.",
+            "Correct the provider's credentials, then `forebay limits resume` the limit that was paused for it.",
         ),
         ErrorClass.INVALID_PDF: Consequence(
             Verdict.FAIL, 422, 7,
