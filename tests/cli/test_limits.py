@@ -4,11 +4,13 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forebay.cli import reading
+from forebay.cli.limit_views import state
 from forebay.errors import BadInput
 from forebay.limits import Limit, Limiter, Window
 from tests.cli.ground import Ground
@@ -117,6 +119,16 @@ def test_show_says_who_holds_what_and_who_waits(here: Ground) -> None:
     assert (found["state"], found["waiting"]) == ("full: waits for a call to end", "1, in 1 processes")
     assert "scan-17.pdf (" in whole
     assert listed[1].split()[:2] == ["adobe", "full:"]
+
+
+def test_those_who_are_about_to_be_served_wait_for_nothing() -> None:
+    with Limiter("memory://") as made:
+        made.define(Limit("x", in_flight=5))
+        usage = made.usage("x")
+    assert state(usage) == "open"
+    assert state(replace(usage, blocked_by=("in_flight",))) == "open: those in line are about to be served"
+    assert state(replace(usage, free=0, blocked_by=("in_flight",))) == "full: waits for a call to end"
+    assert state(replace(usage, blocked_by=("calls/60000",))) == "full: waits for a window"
 
 
 def test_a_cool_down_is_shown_until_somebody_ends_it(here: Ground) -> None:

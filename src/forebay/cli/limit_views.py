@@ -51,6 +51,8 @@ def state(usage: Usage) -> str:
     if usage.blocked_by:
         # Those who wait would fill it, but what holds them up now may be something else.
         now = [reason for reason in usage.blocked_by if reason != "in_flight" or not usage.free]
+        if not now:
+            return "open: those in line are about to be served"
         known = [text for reason, text in _BARS.items() if reason in now]
         return known[0] if known else "full: waits for a window"
     return "ramps up after a cool-down" if usage.ramping else "open"
