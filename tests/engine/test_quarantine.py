@@ -70,3 +70,11 @@ def test_the_neighbours_of_a_task_that_wedges_its_worker_again_and_again_are_not
         looking.join(10)
     assert here.task(bad.id).error_class == "poison"
     assert all(here.task(task.id).status is Status.COMPLETED for task in good)
+
+
+def test_slots_are_wished_for_only_for_what_may_be_claimed() -> None:
+    quarantine = Quarantine(30.0)
+    assert quarantine.standing({"kind", "bad"}, running=True) == {"kind", "bad"}
+    quarantine.sorted([HARMLESS, SUSPECT], running=True)
+    assert quarantine.standing({"kind", "bad"}, running=True) == set()
+    assert quarantine.standing({"kind", "bad"}, running=False) == {"bad"}

@@ -328,3 +328,26 @@ def test_a_drain_gives_up_on_a_ledger_that_refuses_everything(ground: Make, monk
         return time.monotonic() - told_at
 
     assert run(scenario) < 10
+
+
+def test_tasks_that_a_frozen_child_has_not_taken_are_handed_back_when_the_worker_ends(ground: Make) -> None:
+    here = ground()
+
+    async def scenario() -> None:
+        worker = make_worker(here.app, target=f"{HANDLERS}:app", processes=1)
+        running = asyncio.create_task(worker.run())
+        pool = worker._pool
+        assert pool is not None
+        # Once they are known to be quick, several queue up at a child.
+        here.app.submit_many("echo_blocking", [{"value": n} for n in range(100)])
+        await here.until(lambda: here.app.ledger.count() == {("echo_blocking", Status.COMPLETED): 100})
+        (child,) = pool._children
+        os.kill(child.pid, signal.SIGSTOP)
+        tasks = here.app.submit_many("echo_blocking", [{"value": n} for n in range(3)])
+        await here.until(lambda: len(child.queue) > 1)
+        worker.drain()
+        async with asyncio.timeout(20):
+            await running
+        assert all(here.task(task.id).status is Status.PENDING for task in tasks)
+
+    run(scenario)

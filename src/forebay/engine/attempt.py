@@ -21,6 +21,7 @@ from forebay.engine.submission import Submissions
 from forebay.engine.watch import Watch
 from forebay.engine.wishes import Units
 from forebay.limits.slot import Slot
+from forebay.model.exchange import Hold
 from forebay.model.outcome import Canceled, Outcome
 from forebay.model.task import Task
 from forebay.observe import emit
@@ -161,6 +162,10 @@ class Attempt:
     def late_by_s(self) -> float:
         """How much longer than its time alone it takes: it waited, before it began and for slots."""
         return self.waited_s + self._slept_s + (0.0 if self._paused_at is None else time.monotonic() - self._paused_at)
+
+    def hold(self, grace_s: float) -> Hold:
+        """Its full time, from now on."""
+        return Hold(self.task.id, self.task.claim_count, self.task.timeout_s + grace_s, self.task.job_id)
 
     @property
     def overdue(self) -> bool:

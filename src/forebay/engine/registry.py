@@ -99,6 +99,17 @@ class Registry:
             )
         self._kinds[kind.name] = kind
 
+    def check_runnable(self, target: str | None) -> None:
+        """Whether a worker can run them; `target` is where its children find the application."""
+        if not self._kinds:
+            raise BadInput("There is no handler to run.", remedy="Register one with @app.task(…).")
+        blocking = sorted(kind.name for kind in self if kind.blocking)
+        if blocking and target is None:
+            raise BadInput(
+                f"{blocking[0]!r} is a plain function and runs in a child process, which cannot find the application.",
+                remedy="Define the application in a module and start `forebay worker module:app`, or make it async.",
+            )
+
     def find(self, name: str) -> Kind | None:
         return self._kinds.get(name)
 

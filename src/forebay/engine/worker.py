@@ -60,21 +60,14 @@ class Worker:
         bounds: Bounds | None = None,
         retention_s: Mapping[Status, float] | None = None,
     ) -> None:
-        if not len(registry):
-            raise BadInput("There is no handler to run.", remedy="Register one with @app.task(…).")
-        blocking = sorted(kind.name for kind in registry if kind.blocking)
-        if blocking and target is None:
-            raise BadInput(
-                f"{blocking[0]!r} is a plain function and runs in a child process, which cannot find the application.",
-                remedy="Define the application in a module and start `forebay worker module:app`, or make it async.",
-            )
+        registry.check_runnable(target)
         self._ledger = ledger
         self._registry = registry
         self._name = name
         self._limits = limits
         self._retention_s = dict(retention_s or {})
         self._pool: Pool | None = None
-        if blocking and target is not None:
+        if target is not None and any(kind.blocking for kind in registry):
             self._pool = Pool(target, limits.processes, bounds or Bounds(), refused=self._refused)
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
@@ -333,11 +326,7 @@ class Worker:
     def _holds(self) -> list[Hold]:
         """Attempts that began late, because they waited for a child, get their full time from now."""
         grace_s = self._limits.attempt_grace_s
-        return [
-            Hold(each.task.id, each.task.claim_count, each.task.timeout_s + grace_s, each.task.job_id)
-            for each in list(self._attempts.values())
-            if each.late_by_s > grace_s / 2
-        ]
+        return [each.hold(grace_s) for each in list(self._attempts.values()) if each.late_by_s > grace_s / 2]
 
     def _wake(self) -> None:
         self._pace.hint = True
