@@ -1,0 +1,1 @@
+"""Processors: what turns one chunk of a document into its pages."""
