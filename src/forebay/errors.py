@@ -6,6 +6,7 @@ ForebayError
 │   ├── BadName           a name, id or address outside its alphabet
 │   ├── BadPayload        not JSON, too deep, NUL, lone surrogates
 │   ├── TooLarge          over a size bound
+│   ├── BadDocument       a file that is refused by what it holds, before anything is spent on it
 │   └── Ambiguous         the beginning of more than one id
 ├── NotFound              no such task, job, session, blob or file
 │   └── ChunkNotFound
@@ -75,6 +76,24 @@ class BadPayload(BadInput):
 class TooLarge(BadInput):
     code = "too_large"
     http_status = 413
+
+
+class BadDocument(BadInput):
+    """`error_class` is the one of the vocabulary that a task would have failed with."""
+
+    code = "bad_document"
+    exit_code = 7
+
+    def __init__(self, what: str, *, remedy: str = "", error_class: str = "unsupported_format") -> None:
+        super().__init__(what, remedy=remedy)
+        self.error_class = error_class
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_document, (self.what, self.remedy, self.error_class))
+
+
+def _rebuild_document(what: str, remedy: str, error_class: str) -> BadDocument:
+    return BadDocument(what, remedy=remedy, error_class=error_class)
 
 
 class Ambiguous(BadInput):
@@ -163,7 +182,13 @@ class MissingExtra(ForebayError):
 
 
 class ResultCorrupt(ForebayError):
+    """`computed` is the sha256 that the stored bytes have instead, where it was computed."""
+
     code = "result_corrupt"
+
+    def __init__(self, what: str, *, remedy: str = "", computed: str | None = None) -> None:
+        super().__init__(what, remedy=remedy)
+        self.computed = computed
 
 
 class StoreError(ForebayError):

@@ -20,7 +20,7 @@ from forebay.model.task import Task
 from forebay.settings import load as load_settings
 
 T = TypeVar("T")
-TASK = runnable(["a" * 26, "kind", "default", None, None, [], None, 60.0, None, 0, 0, 1, 0, "null"])
+TASK = runnable(["a" * 26, "kind", "default", None, None, 0, [], None, 60.0, None, 0, 0, 1, 0, "null"])
 HANDLERS = str(Path(__file__).with_name("handlers.py"))
 
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from forebay.app.working import awork
+from forebay.app.working import awork, when_idle
 from forebay.model.exchange import Session, Want
 from forebay.model.task import Status
 from tests.engine.ground import HANDLERS, Ground, run
@@ -13,7 +13,7 @@ Make = Callable[..., Ground]
 
 
 async def _work(here: Ground) -> None:
-    await awork(here.app, target=f"{HANDLERS}:app", until_idle=True)
+    await awork(here.app, when_idle(here.app), target=f"{HANDLERS}:app")
 
 
 def test_it_ends_at_once_when_there_is_nothing(ground: Make) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -34,8 +34,16 @@ class Options(TypedDict, total=False):
     target: str | None
 
 
+Beside = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
+"""Runs beside a worker, which it may tell to drain; when it fails, so does the worker."""
+
+
 def work(app: Forebay, *, until_idle: bool = False, **options: Unpack[Options]) -> None:
-    run(awork(app, until_idle=until_idle, **options))
+    run(awork(app, when_idle(app) if until_idle else None, **options))
+
+
+def when_idle(app: Forebay) -> Beside:
+    return partial(drain_when_idle, app.ledger, app.registry)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -56,19 +64,30 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         loop.close()
 
 
-async def awork(app: Forebay, *, until_idle: bool = False, **options: Unpack[Options]) -> None:
+async def awork(app: Forebay, beside: Beside | None = None, **options: Unpack[Options]) -> None:
     worker = make_worker(app, **options)
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a thread beside the main one
         for number in _SIGNALS:
             loop.add_signal_handler(number, worker.drain, signal.Signals(number).name)
-    watch = loop.create_task(drain_when_idle(app.ledger, app.registry, worker.drain)) if until_idle else None
+    watch = None if beside is None else loop.create_task(_beside(beside, worker.drain))
     try:
         await worker.run()
+        if watch is not None and watch.done():
+            watch.result()
     finally:
         # The signals stay ours until the loop is closed: one that comes late must not end what has ended well.
         if watch is not None:
             watch.cancel()
+        await app.aclose_documents()
+
+
+async def _beside(beside: Beside, drain: Callable[[str], None]) -> None:
+    try:
+        await beside(drain)
+    except Exception:
+        drain("failed")
+        raise
 
 
 def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:

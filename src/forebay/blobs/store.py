@@ -142,12 +142,13 @@ class Blobs:
             sha256.update(chunk)
             yield chunk
         if sha256.hexdigest() != ref.sha256:
-            raise self._corrupt(ref, f"has the sha256 {sha256.hexdigest()}")
+            raise self._corrupt(ref, f"has the sha256 {sha256.hexdigest()}", sha256.hexdigest())
 
-    def _corrupt(self, ref: BlobRef, how: str) -> ResultCorrupt:
+    def _corrupt(self, ref: BlobRef, how: str, computed: str | None = None) -> ResultCorrupt:
         return ResultCorrupt(
             f"The stored {ref} {how}, in {self.address}.",
             remedy="It is not served: put the bytes again, and check the disk or bucket.",
+            computed=computed,
         )
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from forebay.blobs import BlobRef
 from forebay.engine.content import Content
 from forebay.engine.desk import Chunks, Desk
 from forebay.engine.signals import Stopped
@@ -73,8 +74,18 @@ class Context:
         return self._task.tags
 
     @property
+    def priority(self) -> int:
+        return self._task.priority
+
+    @property
     def chunk_index(self) -> int | None:
         return self._task.chunk_index
+
+    @property
+    def blob(self) -> BlobRef | None:
+        """What was stored beside the payload, if anything was."""
+        sha256 = self._task.payload_blob
+        return None if sha256 is None else BlobRef(self._task.tenant, sha256)
 
     @property
     def attempt(self) -> int:
@@ -146,6 +157,10 @@ class Context:
     def chunks(self) -> Chunks:
         """In a merge: the job's chunks in order, with their results."""
         return Chunks(self._desk, self._content)
+
+    def lost(self, chunk: Task) -> None:
+        """In a merge: have a chunk done again whose stored result cannot be read."""
+        self._desk.lost(chunk.id, chunk.result_blob or "")
 
     def stop(self) -> None:
         self._stopped = True

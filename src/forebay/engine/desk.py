@@ -79,9 +79,13 @@ class Chunks:
         self._content = content
 
     def __iter__(self) -> Iterator[Chunk]:
+        return map(self._chunk, self.tasks())
+
+    def tasks(self) -> Iterator[Task]:
+        """As they are stored, results that lie in a blob unread."""
         after: str | None = None
         while True:
-            page, after = self._page(after)
+            page, after = self._desk.chunks(after)
             yield from page
             if after is None:
                 return
@@ -121,7 +125,7 @@ def unpacked(fields: list[Any]) -> Task:
 
 
 _TO_RUN = (
-    "id", "kind", "tenant", "job_id", "chunk_index", "tags", "payload_blob", "timeout_s", "deadline_at",
+    "id", "kind", "tenant", "job_id", "chunk_index", "priority", "tags", "payload_blob", "timeout_s", "deadline_at",
     "retry_count", "reschedule_count", "claim_count", "attempt_count", "payload_json",
 )  # fmt: skip
 to_run = attrgetter(*_TO_RUN)

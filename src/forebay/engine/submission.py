@@ -51,7 +51,9 @@ class Submissions:
         idempotency_key: str | None = None,
         role: Role = Role.LONE,
         chunk_index: int | None = None,
+        blob: str | None = None,
     ) -> NewTask:
+        """`blob` is one beside the payload, which then has to be small."""
         fields: dict[str, Any] = {**self._defaults(kind), **_checked(options)}
         fields |= {
             "kind": kind,
@@ -63,11 +65,12 @@ class Submissions:
         if isinstance(payload, (bytes, bytearray, memoryview)):
             raise BadInput("A payload is JSON, not bytes.", remedy="Put the bytes into a file or blob and name it.")
         try:
-            task = NewTask(payload=payload, **fields)
+            task = NewTask(payload=payload, payload_blob=blob, **fields)
         except TooLarge:
-            pass
+            if blob is not None:
+                raise
         else:
-            if self.content.fits(task.payload_json):
+            if blob is not None or self.content.fits(task.payload_json):
                 return task
         tenant = fields.get("tenant", DEFAULT_TENANT)
         return NewTask(payload_blob=self.content.write(payload, tenant, what="payload")[1], **fields)

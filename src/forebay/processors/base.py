@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Protocol
 
 from forebay.engine.context import Context
+from forebay.engine.registry import SlotAt
 from forebay.model.document import Page
 from forebay.model.payload import Json
 
@@ -45,8 +46,11 @@ class Processor(Protocol):
     max_pages: int
     max_bytes: int
     limit: str | None
-    slot: str
+    slot: SlotAt
     timeout_s: float
+
+    def units(self, chunk: Chunk) -> dict[str, int] | None:
+        """What the one call of slot="handler" takes of the limit: {"calls": 1} if None."""
 
     def checked(self, options: Mapping[str, Any]) -> dict[str, Json]:
         """The options with their defaults, in one form only, since they belong to the key; BadInput for others."""

@@ -119,11 +119,17 @@ def chunks_closed(job: Job, holes: Sequence[Hole], now: float) -> Effect:
     if job.cancel_requested_at is not None:
         return finish(job, Status.CANCELED, ErrorClass.CANCELED, "Canceled", now)
     if holes and not (job.allow_holes and job.completed_count):
-        return finish(job, Status.FAILED, f"{job.pipeline}_failed", failure_text(job.chunk_count, holes), now)
+        failed = finish(job, Status.FAILED, f"{job.pipeline}_failed", failure_text(job.chunk_count, holes), now)
+        if job.generation == 1:
+            return failed
+        again = Event(name="retry_partial_failure", fields={"failed": len(holes), "kept": job.completed_count})
+        return replace(failed, events=(again, *failed.events))
     if job.merge_json is None:
         return finish(job, Status.COMPLETED, None, None, now)
     merge = merge_task(job)
-    return Effect(replace(job, merge_id=merge.id), (merge,), (Event(name="merging", fields={"holes": len(holes)}),))
+    name = "merging_with_holes" if holes else "all_chunks_completed_merging"
+    event = Event(name=name, fields={"chunks": job.chunk_count, "holes": len(holes)})
+    return Effect(replace(job, merge_id=merge.id), (merge,), (event,))
 
 
 def _stage_ended(job: Job, task: Ended, now: float) -> Effect:

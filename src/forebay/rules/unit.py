@@ -217,7 +217,8 @@ def roll(unit: Unit, before: Status, task: Task, now: float) -> None:
 
 def chunk_event(status: Status, index: int | None, error_class: str | None) -> Event:
     error = {} if error_class is None else {"error_class": error_class}
-    return Event(name=f"chunk_{status}", fields={"index": index, **error})
+    name = "chunk_permanently_failed" if status is Status.FAILED else f"chunk_{status}"
+    return Event(name=name, fields={"index": index, **error})
 
 
 def _count(unit: Unit, role: Role, before: Status | None, now_is: Status) -> None:

@@ -122,12 +122,21 @@ def test_the_last_chunk_starts_the_merge() -> None:
     (merge,) = change.tasks
     assert (merge.id, merge.role, merge.kind) == (member_id(JOB_ID, Role.MERGE, 1), Role.MERGE, "merge")
     assert change.job == replace(closed(), merge_id=merge.id)
-    assert [(event.name, dict(event.fields)) for event in change.events] == [("merging", {"holes": 0})]
+    assert [(event.name, dict(event.fields)) for event in change.events] == [
+        ("all_chunks_completed_merging", {"chunks": 3, "holes": 0})
+    ]
+
+
+def test_a_retry_that_leaves_holes_says_how_many_were_kept() -> None:
+    job = replace(closed(), generation=2, completed_count=2, failed_count=1)
+    change = effect(job, [ended(Role.CHUNK, FAILED)], lambda: [Hole(1, "timeout", "slow")], NOW)
+    assert names(change) == ["retry_partial_failure", "job_failed"]
+    assert dict(change.events[0].fields) == {"failed": 1, "kept": 2}
 
 
 def test_several_chunks_that_end_at_once_start_one_merge() -> None:
     change = effect(closed(), [ended(Role.CHUNK, COMPLETED)] * 3, no_holes, NOW)
-    assert (len(change.tasks), names(change)) == (1, ["merging"])
+    assert (len(change.tasks), names(change)) == (1, ["all_chunks_completed_merging"])
 
 
 def test_without_a_merge_the_last_chunk_completes_the_job() -> None:
@@ -159,7 +168,9 @@ def test_a_failure_is_named_after_the_pipeline() -> None:
 def test_holes_are_merged_over_where_they_are_allowed() -> None:
     change = chunks_closed(closed(allow_holes=True, completed_count=1), HOLES, NOW)
     assert [task.role for task in change.tasks] == [Role.MERGE]
-    assert [(event.name, dict(event.fields)) for event in change.events] == [("merging", {"holes": 2})]
+    assert [(event.name, dict(event.fields)) for event in change.events] == [
+        ("merging_with_holes", {"chunks": 3, "holes": 2})
+    ]
 
 
 def test_holes_alone_are_a_failure_even_where_they_are_allowed() -> None:

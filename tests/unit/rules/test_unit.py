@@ -230,7 +230,7 @@ def test_a_settle_leaves_its_usage_and_its_events_in_order() -> None:
     used = (Usage("adobe", "calls", 1), Usage("adobe", "pages", 15))
     run(unit, task_id, Completed(usage=used, events=(Event(name="seen", fields={"page": 1}),)), now=NOW + 1)
     assert unit.usage == [(task_id, 1, used[0]), (task_id, 1, used[1])]
-    assert names_of(unit) == ["job_created", "job_running", "seen", "chunk_completed", "merging"]
+    assert names_of(unit) == ["job_created", "job_running", "seen", "chunk_completed", "all_chunks_completed_merging"]
     assert [event.number for event in unit.events] == [1, 2, 3, 4, 5]
     assert (unit.events[2].at, dict(unit.events[2].fields)) == (NOW + 1, {"page": 1})
     assert the_job(unit).event_count == 5
@@ -261,7 +261,10 @@ def test_chunks_that_end_are_told_with_their_index_and_class() -> None:
     run(unit, first, Completed())
     run(unit, second, BROKEN)
     told = [(event.name, dict(event.fields)) for event in unit.events if event.name.startswith("chunk_")]
-    assert told == [("chunk_completed", {"index": 0}), ("chunk_failed", {"index": 1, "error_class": "invalid_pdf"})]
+    assert told == [
+        ("chunk_completed", {"index": 0}),
+        ("chunk_permanently_failed", {"index": 1, "error_class": "invalid_pdf"}),
+    ]
 
 
 def test_an_attempt_that_goes_on_tells_nothing() -> None:

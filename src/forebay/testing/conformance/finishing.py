@@ -37,7 +37,7 @@ class JobPromises(LedgerCase):
         names = event_names(ledger, new.id)
         assert names[:2] == ["job_created", "job_running"]
         assert sorted(names[2:4]) == ["chunk_completed", "chunk_completed"]
-        assert names[4:] == ["merging", "job_completed"]
+        assert names[4:] == ["all_chunks_completed_merging", "job_completed"]
 
     def test_a_job_without_a_merge_ends_with_its_last_chunk(self, ledger: Ledger, worker: Worker) -> None:
         new = job_of(2, merge=False)

@@ -1,0 +1,70 @@
+"""A processor that is one function of the user's."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from forebay.engine.context import Context
+from forebay.engine.registry import SlotAt
+from forebay.errors import BadInput
+from forebay.model import payload as json_text
+from forebay.model.document import Page
+from forebay.model.names import check_count, check_duration, check_label, check_name
+from forebay.model.payload import Json
+from forebay.processors.base import Chunk
+
+Function = Callable[[Context, Chunk], Awaitable[Sequence[Page]]]
+
+
+class ProcessorOptions(TypedDict, total=False):
+    """What may be said of a processor when its function is registered."""
+
+    version: str
+    max_pages: int
+    max_bytes: int
+    limit: str | None
+    slot: SlotAt
+    timeout_s: float
+    count: Callable[[Chunk], dict[str, int]] | None
+
+
+@dataclass(slots=True, kw_only=True)
+class FunctionProcessor:
+    """`count` says what a chunk's call takes of the limit, where that is more than one call."""
+
+    name: str
+    function: Function
+    version: str = "1"
+    max_pages: int = 20
+    max_bytes: int = 40_000_000
+    limit: str | None = None
+    slot: SlotAt = "handler"
+    timeout_s: float = 60.0
+    count: Callable[[Chunk], dict[str, int]] | None = None
+
+    def __post_init__(self) -> None:
+        check_name("processor", self.name)
+        check_label("version", self.version)
+        check_count("max_pages", self.max_pages, least=1)
+        check_count("max_bytes", self.max_bytes, least=1)
+        check_duration("timeout_s", self.timeout_s)
+        if not inspect.iscoroutinefunction(self.function):
+            raise BadInput(
+                f"Processor {self.name!r} is no `async def`.",
+                remedy="Make it one; what blocks goes through `await asyncio.to_thread(…)`.",
+            )
+
+    def units(self, chunk: Chunk) -> dict[str, int] | None:
+        return None if self.count is None else self.count(chunk)
+
+    def checked(self, options: Mapping[str, Any]) -> dict[str, Json]:
+        """Whatever is JSON: the function knows what it takes."""
+        checked: dict[str, Json] = json.loads(json_text.encode(dict(options), what="options"))
+        return checked
+
+    async def process(self, ctx: Context, chunk: Chunk) -> Sequence[Page]:
+        return await self.function(ctx, chunk)
