@@ -18,6 +18,10 @@ ForebayError
 ├── WaitTimeout           it has not ended within the time that was given
 ├── Busy                  a limit had no slot within the time that was given; never a provider's 429
 ├── MissingExtra          an optional dependency is not installed
+├── BadChunks             a merge was given pages that do not make up the document
+│   ├── MissingPages
+│   ├── DuplicatedPages
+│   └── ForeignPages      of another document, or beyond the last page of this one
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
     ├── StoreUnreachable
@@ -179,6 +183,22 @@ def _rebuild_busy(what: str, fields: dict[str, Any]) -> Busy:
 class MissingExtra(ForebayError):
     code = "missing_extra"
     exit_code = 2
+
+
+class BadChunks(ForebayError):
+    code = "bad_chunks"
+
+
+class MissingPages(BadChunks):
+    code = "missing_pages"
+
+
+class DuplicatedPages(BadChunks):
+    code = "duplicated_pages"
+
+
+class ForeignPages(BadChunks):
+    code = "foreign_pages"
 
 
 class ResultCorrupt(ForebayError):

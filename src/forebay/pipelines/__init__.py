@@ -1,1 +1,1 @@
-"""Documents: what takes them in, splits them, has their chunks processed, and merges what was read."""
+"""Pipelines: what becomes of a document, from its chunks' results to the files that a user reads."""
