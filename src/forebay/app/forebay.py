@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self, TypeVar, Unpack
 
 from forebay import ids
 from forebay.app.finished import Finished
@@ -29,12 +30,15 @@ from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 
 if TYPE_CHECKING:
+    from forebay.app.documents import AppDocuments
     from forebay.app.explain import Explainer
     from forebay.limits.limiter import Limiter
+    from forebay.processors.function import Function, ProcessorOptions
     from forebay.settings import Settings
     from forebay.stores.limit_base import LimitStore
 
 H = TypeVar("H", bound=Handler)
+P = TypeVar("P", bound="Function")
 _FIRST_LOOK_S = 0.005
 _LONGEST_LOOK_S = 0.5
 
@@ -168,7 +172,49 @@ class Forebay:
         made = self._pipelines[name] = Pipeline(name, self.registry, allow_holes=allow_holes)
         return made
 
+    def processor(self, name: str, **options: Unpack[ProcessorOptions]) -> Callable[[P], P]:
+        """Register a processor of documents: an `async def` of a context and a chunk that returns the chunk's pages.
+
+        With a limit the function is one call of it, unless slot="call" leaves that to it: `async with ctx.slot(): …`.
+        """
+        from forebay.processors.function import FunctionProcessor  # noqa: PLC0415 - only for documents
+
+        def register(function: P) -> P:
+            self.documents.pipeline.add(FunctionProcessor(name=name, function=function, **options))
+            return function
+
+        return register
+
+    @cached_property
+    def documents(self) -> AppDocuments:
+        from forebay.app.documents import AppDocuments  # noqa: PLC0415 - only for documents
+
+        return AppDocuments(self)
+
+    async def aclose_documents(self) -> None:
+        """End the children that read documents, if there are any; they are started again when they are needed."""
+        if "documents" in vars(self):
+            await self.documents.aclose()
+
     # --- submitting
+
+    def process(
+        self,
+        source: str | Path | IO[bytes],
+        *,
+        processor: str = "local",
+        options: Mapping[str, object] | None = None,
+        allow_holes: bool = False,
+        reuse: bool = True,
+        name: str | None = None,
+        **terms: Unpack[Options],
+    ) -> Submitted:
+        """Store a job that reads a document; of the same bytes and options there is one, unless reuse is refused."""
+        place = Path(source) if isinstance(source, str) else source
+        job = self.documents.job(
+            place, name=name, processor=processor, options=options, allow_holes=allow_holes, reuse=reuse, **terms
+        )
+        return self._submitted([job])[0]
 
     def submit(
         self, kind: str, payload: object = None, *, idempotency_key: str | None = None, **options: Unpack[Options]

@@ -17,6 +17,7 @@ GROUPS = {
 }
 
 COMMANDS = {
+    "run": Command("Read documents: PDFs and images in, Markdown, text, JSON or searchable PDF out.", "run:run"),
     "submit": Command("Submit a task, or many from a file.", "submitting:submit"),
     "get": Command("Show a task or a job.", "looking:get"),
     "list": Command("List tasks or jobs, newest first.", "looking:listing"),

@@ -64,7 +64,7 @@ def worker(
     os.environ.update(environment(common))
     if common.ledger is not None:
         os.environ["FOREBAY_LEDGER"] = common.ledger
-    app = _load(target, verbose=common.verbose)
+    app = load(target, verbose=common.verbose)
     if common.ledger is not None and app.own_ledger:
         raise BadInput(
             f"{shown(target)} was made with a ledger of its own.",
@@ -136,11 +136,11 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> No
             signal.signal(number, signal.SIG_IGN)
 
 
-def _load(target: str, *, verbose: bool) -> Forebay:
-    from forebay.app.target import load
+def load(target: str, *, verbose: bool) -> Forebay:
+    from forebay.app import target as targets
 
     try:
-        return load(target)
+        return targets.load(target)
     except ForebayError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises

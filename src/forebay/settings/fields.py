@@ -70,6 +70,10 @@ class Settings(BaseModel):
     payload_max_bytes: int = Field(
         1_048_576, ge=1024, le=1_048_576, description="Bytes above which a payload or result goes to the blob store."
     )
+    document_max_bytes: int = Field(
+        2_147_483_648, ge=1024, le=1_099_511_627_776, description="Bytes that a document may have."
+    )
+    document_max_pages: int = Field(20_000, ge=1, le=1_000_000, description="Pages that a document may have.")
     retention_completed_s: float | None = Field(
         None, ge=0, le=_CENTURY_S, description="Seconds that completed tasks are kept; none keeps them."
     )

@@ -22,7 +22,7 @@ def _as_it_is(merged: IO[bytes], output: IO[bytes]) -> None:
 
 
 EXPORTS = {
-    "markdown": Export(".md", markdown.write),
-    "text": Export(".txt", plain.write),
+    "md": Export(".md", markdown.write),
+    "txt": Export(".txt", plain.write),
     "json": Export(".json", _as_it_is),
 }

@@ -18,7 +18,7 @@ FIRST = "<!-- page 1 -->\n\n"
 
 def markdown(*pages: Page | Hole) -> str:
     output = io.BytesIO()
-    EXPORTS["markdown"].write(file_of(*pages), output)
+    EXPORTS["md"].write(file_of(*pages), output)
     return output.getvalue().decode()
 
 

@@ -10,7 +10,7 @@ from tests.unit.pipelines.pages import file_of, page
 
 def text(*pages: Page | Hole) -> str:
     output = io.BytesIO()
-    EXPORTS["text"].write(file_of(*pages), output)
+    EXPORTS["txt"].write(file_of(*pages), output)
     return output.getvalue().decode()
 
 
@@ -33,7 +33,7 @@ def test_json_is_the_result_as_it_is() -> None:
 
 def test_every_format_has_a_suffix_of_its_own() -> None:
     assert {name: export.suffix for name, export in EXPORTS.items()} == {
-        "markdown": ".md",
-        "text": ".txt",
+        "md": ".md",
+        "txt": ".txt",
         "json": ".json",
     }

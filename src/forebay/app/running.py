@@ -1,0 +1,216 @@
+"""Runs documents through a worker in this process, from their files to their outputs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forebay.app.outputs import Outputs
+from forebay.app.plain import remedy
+from forebay.errors import BadDocument, ForebayError, StoreError
+from forebay.ids import printable
+from forebay.model.exchange import Action
+from forebay.model.job import Job, member_id
+from forebay.model.query import Query
+from forebay.model.task import DEFAULT_TENANT, Role, Status, Task
+from forebay.rules import verdict
+from forebay.rules.verdict import ErrorClass
+
+if TYPE_CHECKING:
+    from forebay.app.forebay import Forebay
+
+_LOOK_S = 0.2
+_LOOKS = 200
+_WHY_S = 2.0
+_REFUSED_EXIT = 7
+
+
+@dataclass(slots=True)
+class Item:
+    """A file on its way; `status` is its job's, or `refused`, `waiting` and `unwritten` around that."""
+
+    path: Path
+    job_id: str | None = None
+    status: str = "waiting"
+    page_count: int | None = None
+    done_share: float = 0.0
+    error_class: str | None = None
+    error_text: str | None = None
+    remedy: str = ""
+    exit_code: int = 0
+    hole_count: int = 0
+    waits: str = ""
+    outputs: list[Path] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        return self.status in {"completed", "failed", "canceled", "refused", "unwritten"}
+
+    def end(self, status: str, error_class: str, text: str, *, todo: str = "", exit_code: int = 1) -> None:
+        self.status = status
+        self.error_class = error_class
+        self.error_text = text
+        self.remedy = todo
+        self.exit_code = exit_code
+
+
+class Run:
+    """`sources` may be endless, as those of a folder that is watched; `told` hears of each item that changed."""
+
+    def __init__(
+        self,
+        app: Forebay,
+        outputs: Outputs,
+        *,
+        terms: dict[str, Any],
+        force: bool,
+        who: str,
+        told: Callable[[Item], None],
+    ) -> None:
+        self._app = app
+        self._outputs = outputs
+        self._terms = terms
+        self._tenant: str = terms.get("tenant", DEFAULT_TENANT)
+        self._force = force
+        self._action = lambda: Action(who=who, tenant=self._tenant)
+        self._told = told
+        self._why_at = 0.0
+        self.items: list[Item] = []
+        self.done = False
+
+    async def follow(self, sources: Iterable[Path | None], drain: Callable[[str], None]) -> None:
+        """Take in one file after the other and look after those that are under way, until all have ended.
+
+        A source that is None says that there may be more later.
+        """
+        taking = asyncio.create_task(self._take_all(iter(sources)))
+        try:
+            while not (taking.done() and all(item.ended for item in self.items)):
+                if taking.done():
+                    taking.result()
+                await self._look()
+                await asyncio.sleep(_LOOK_S)
+            taking.result()
+        finally:
+            taking.cancel()
+        self.done = True
+        drain("done")
+
+    async def _take_all(self, sources: Iterator[Path | None]) -> None:
+        for source in sources:
+            if source is None:
+                await asyncio.sleep(1.0)
+                continue
+            item = Item(source)
+            self.items.append(item)
+            await asyncio.to_thread(self._take, item)
+            self._told(item)
+
+    def _take(self, item: Item) -> None:
+        try:
+            job = self._app.documents.job(item.path, **self._terms)
+            self._outputs.check(item.path, job.document or "", self._tenant)
+            item.job_id = self._app.ledger.submit([job])[0].id
+            self._take_up(item)
+        except BadDocument as error:
+            item.end("refused", error.error_class, error.what, todo=error.remedy, exit_code=_REFUSED_EXIT)
+        except StoreError:
+            raise
+        except ForebayError as error:
+            item.end("refused", error.code, error.what, todo=error.remedy, exit_code=error.exit_code)
+
+    def _take_up(self, item: Item) -> None:
+        """What failed before is tried again, unless that cannot help."""
+        job = self._app.ledger.get_job(item.job_id or "")
+        if job is None:
+            return
+        if job.status not in {Status.FAILED, Status.CANCELED}:
+            item.status = Status.RUNNING  # also one that is completed: its outputs are still to be written
+            return
+        failed = self._failed(job)
+        if failed is not None and not self._force and not _may_help(failed):
+            self._end_failed(item, job)
+            return
+        acted = self._app.ledger.retry([job.id], self._action(), force=self._force)[0]
+        if acted.done:
+            item.status = Status.PENDING
+        else:
+            item.end("failed", acted.outcome, f"PERMANENT: {acted.text}", exit_code=1)
+
+    async def _look(self) -> None:
+        under_way = [item for item in self.items if item.job_id is not None and not item.ended]
+        for item in under_way[:_LOOKS]:
+            job = await asyncio.to_thread(self._app.ledger.get_job, item.job_id or "")
+            if job is None:
+                item.end("failed", "not_found", "Its job was deleted meanwhile.")
+            elif job.status is Status.COMPLETED:
+                await self._write(item, job)
+            elif job.status.terminal:
+                await asyncio.to_thread(self._end_failed, item, job)
+            else:
+                await asyncio.to_thread(self._note, item, job)
+            self._told(item)
+
+    def _note(self, item: Item, job: Job) -> None:
+        item.status = job.status
+        if time.monotonic() >= self._why_at:
+            self._why_at = time.monotonic() + _WHY_S
+            item.waits = self._waits(job)
+        if job.chunk_count:
+            item.done_share = 1 - job.open_count / job.chunk_count
+            if item.page_count is None:
+                item.page_count = self._pages(job)
+
+    def _waits(self, job: Job) -> str:
+        """What keeps it from going on, if something does; a chunk that runs is reason enough not to ask."""
+        if job.running_count or not job.chunk_count:
+            return ""
+        reasons = self._app.standing(job.id).reasons
+        return reasons[-1].text if reasons else ""
+
+    def _pages(self, job: Job) -> int | None:
+        split = self._app.ledger.get(member_id(job.id, Role.SPLIT, 1))
+        said = split.result if split else None
+        return said["pages"] if isinstance(said, dict) else None  # type: ignore[return-value]  # written by our split
+
+    async def _write(self, item: Item, job: Job) -> None:
+        try:
+            item.outputs = await self._outputs.write(item.path, job)
+        except (OSError, ForebayError) as error:
+            code = error.code if isinstance(error, ForebayError) else "output_failed"
+            text = str(error) if isinstance(error, ForebayError) else f"An output cannot be written: {error}."
+            item.end("unwritten", code, printable(text))
+            return
+        merge = await asyncio.to_thread(self._app.ledger.get, job.merge_id or "")
+        said = merge.result if merge else None
+        if isinstance(said, dict):
+            item.page_count = said["page_count"]  # type: ignore[assignment]  # written by our merge
+            item.hole_count = sum(hole["page_end"] - hole["page_start"] + 1 for hole in said["holes"])  # type: ignore[union-attr,index,operator,call-overload,misc]  # same
+        item.status, item.done_share = Status.COMPLETED, 1.0
+
+    def _end_failed(self, item: Item, job: Job) -> None:
+        failed = self._failed(job)
+        error_class = (failed.error_class if failed else None) or job.error_class or "unknown"
+        text = job.error_text or "It failed."
+        if failed is not None and failed.role is Role.SPLIT:
+            text = failed.error_text or text
+        item.end(job.status, error_class, text, todo=remedy(error_class), exit_code=_exit_code(error_class))
+
+    def _failed(self, job: Job) -> Task | None:
+        """The first task that failed for good, which tells why the job did."""
+        found = self._app.ledger.list_tasks(Query(job_id=job.id, status=Status.FAILED, size=1)).items
+        return found[0] if found else None
+
+
+def _exit_code(error_class: str) -> int:
+    known = {str(each) for each in ErrorClass}
+    return verdict.of(verdict.parse(error_class)).exit_code if error_class in known else 1
+
+
+def _may_help(failed: Task) -> bool:
+    """A document that was refused by what it holds is the same the next time."""
+    return not (failed.role is Role.SPLIT and _exit_code(failed.error_class or "") == _REFUSED_EXIT)

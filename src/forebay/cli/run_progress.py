@@ -1,0 +1,126 @@
+"""Shows on stderr how documents get on: a bar for all and one for each on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from forebay.cli import output
+from forebay.ids import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+    from forebay.app.running import Item, Run
+
+_LINE_S = 10.0
+_BARS = 8
+_MARKS = {"completed": "done", "canceled": "canceled"}
+
+
+class Progress:
+    """Called in the worker's loop, so it does little."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._bars: Bars | None = None
+        self._rows: dict[int, TaskID] = {}
+        self._total: TaskID | None = None
+        self._told: set[int] = set()
+        self._began_at = time.monotonic()
+        self._line_at = self._began_at
+
+    def of(self, run: Run) -> None:
+        self._run = run
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bars = _bars()
+            self._bars.start()
+            self._total = self._bars.add_task("all", total=None, note="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def told(self, item: Item) -> None:
+        if item.ended and id(item) not in self._told:
+            self._told.add(id(item))
+            self._say(_ended(item))
+        if self._bars is not None:
+            self._show(item, self._bars)
+        elif time.monotonic() - self._line_at >= _LINE_S:
+            self._line_at = time.monotonic()
+            output.note(self._summary())
+
+    def _say(self, text: str) -> None:
+        if self._bars is not None:
+            self._bars.console.print(text, markup=False, highlight=False)
+        else:
+            output.note(text)
+
+    def _show(self, item: Item, bars: Bars) -> None:
+        row = self._rows.get(id(item))
+        if item.ended:
+            if row is not None:
+                bars.remove_task(self._rows.pop(id(item)))
+        elif row is None and len(self._rows) < _BARS:
+            self._rows[id(item)] = bars.add_task(printable(item.path.name), total=1.0, note="")
+        if id(item) in self._rows:
+            pages = f"{item.page_count} pages" if item.page_count else "looking into it"
+            bars.update(self._rows[id(item)], completed=item.done_share, note=item.waits or pages)
+        if self._total is not None and self._run is not None:
+            items = self._run.items
+            shares = sum(1.0 if each.ended else each.done_share for each in items)
+            bars.update(self._total, total=len(items), completed=shares, note=self._summary())
+
+    def _summary(self) -> str:
+        items = self._run.items if self._run is not None else []
+        ended = sum(item.ended for item in items)
+        known = sum(item.page_count or 0 for item in items)
+        done = sum((item.page_count or 0) * item.done_share for item in items)
+        took_s = time.monotonic() - self._began_at
+        rate = done / took_s if took_s > 0 else 0.0
+        text = f"{ended} of {len(items)} documents, {done:.0f} of {known} pages"
+        if rate > 0 and done < known:
+            text += f", {rate:.1f} pages/s, about {_duration((known - done) / rate)} left"
+        waits = next((item.waits for item in items if not item.ended and item.waits), "")
+        return f"{text}; {waits}" if waits else text
+
+
+def _ended(item: Item) -> str:
+    name = printable(str(item.path))
+    if item.status == "completed":
+        pages = "1 page" if item.page_count == 1 else f"{item.page_count} pages"
+        holes = f", {item.hole_count} of them missing" if item.hole_count else ""
+        files = ", ".join(printable(each.name) for each in item.outputs)
+        return f"{name}: {pages}{holes} -> {files}"
+    return printable(f"{name}: {item.status}: {item.error_class}: {item.error_text} {item.remedy}".rstrip())
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"  # noqa: PLR2004 - two hours
+
+
+def _bars() -> Bars:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Made
+
+    return Made(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=Console(stderr=True),
+        transient=True,
+    )

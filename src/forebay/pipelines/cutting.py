@@ -1,0 +1,106 @@
+"""Cuts a document, or a chunk that could not be read whole, into chunks: their bytes stored, their tasks made."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+from forebay.engine.submission import Options
+from forebay.model.payload import Json
+from forebay.model.task import NewTask, Role
+from forebay.pipelines.ground import STORED, Ground, chunk_kind
+from forebay.processors.base import Processor
+from forebay.rules import chunks as rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is asked of a document: everything that its chunks carry on."""
+
+    document: str
+    media_type: str
+    processor: str
+    options: Mapping[str, Json]
+    reuse: bool = True
+
+    def result_key(self, pages: tuple[int, int], processor: Processor) -> str:
+        return rules.result_key(
+            self.document, pages, processor=processor.name, version=processor.version, options=self.options
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a parser said of a file that it cut, and the tasks of its chunks."""
+
+    page_count: int
+    repaired: bool
+    notes: tuple[str, ...]
+    tasks: tuple[NewTask, ...]
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Which pages a file begins with, how many a chunk may have, and whose tasks they become."""
+
+    tenant: str
+    options: Options
+    first: int = 1
+    depth: int = 0
+    page_count: int | None = None
+    max_pages: int
+
+
+async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cut:
+    processor = ground.processors[order.processor]
+    with tempfile.TemporaryFile() as output:
+        said: Any = await ground.parser().call(
+            "split",
+            {
+                "media_type": order.media_type if terms.depth == 0 else "application/pdf",
+                "max_document_pages": ground.max_pages(),
+                "max_pages": terms.max_pages,
+                "max_bytes": processor.max_bytes,
+                "first": terms.first,
+            },
+            files=[file.fileno(), output.fileno()],
+        )
+        terms = replace(terms, page_count=terms.page_count or said["pages"])
+        ranges = [(each["page_start"], each["page_end"]) for each in said["chunks"]]
+        stored = await asyncio.to_thread(_stored, ground, order, terms.tenant, ranges)
+        tasks = []
+        for place, (each, pages) in enumerate(zip(said["chunks"], ranges, strict=True)):
+            blob = await ground.keep_part(terms.tenant, output, each["offset"], each["size"])
+            index = place if terms.depth == 0 else rules.piece_index(terms.depth, pages[0])
+            tasks.append(_task(ground, order, terms, pages, index=index, blob=blob, stored=pages in stored))
+    return Cut(said["pages"], said["repaired"], tuple(said["notes"]), tuple(tasks), tuple(ranges))
+
+
+def _stored(ground: Ground, order: Order, tenant: str, ranges: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The pages whose results are known from before."""
+    if not order.reuse:
+        return set()
+    processor = ground.processors[order.processor]
+    keys = {order.result_key(pages, processor): pages for pages in ranges}
+    return {keys[each.key] for each in ground.ledger().recall(tenant, list(keys))}
+
+
+def _task(
+    ground: Ground, order: Order, terms: Terms, pages: tuple[int, int], *, index: int, blob: str, stored: bool
+) -> NewTask:
+    """What is stored goes by a kind of its own: it needs no call, so it waits for no limit."""
+    payload = {
+        "document": order.document,
+        "processor": order.processor,
+        "options": dict(order.options),
+        "reuse": order.reuse,
+        "pages": list(pages),
+        "page_count": terms.page_count,
+        "depth": terms.depth,
+    }
+    kind = STORED if stored else chunk_kind(order.processor)
+    return ground.submissions().task(kind, payload, terms.options, role=Role.CHUNK, chunk_index=index, blob=blob)

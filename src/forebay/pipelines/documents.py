@@ -1,0 +1,107 @@
+"""The pipeline of documents: which processors there are, what a job of one is, and the steps that workers run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.engine.context import Context
+from forebay.engine.registry import Kind, Registry
+from forebay.engine.submission import Options
+from forebay.errors import BadInput, NotFound
+from forebay.ids import shown
+from forebay.model.job import NewJob
+from forebay.model.names import check_name
+from forebay.model.outcome import Canceled, Completed
+from forebay.model.task import DEFAULT_TENANT, Role
+from forebay.pipelines import finishing, processing, splitting
+from forebay.pipelines.cutting import Order
+from forebay.pipelines.ground import MERGE, PIPELINE, SPLIT, STORED, Ground, chunk_kind
+from forebay.pipelines.intake import Document
+from forebay.processors.base import Processor
+
+_STEP_TIMEOUT_S = 600.0
+_MERGE_TIMEOUT_S = 3600.0
+_STEPS = {"split", "stored", "merge"}
+
+
+class Documents:
+    """Registers its steps with the kinds of an application; each processor's chunks are a kind of their own."""
+
+    def __init__(self, ground: Ground, processors: dict[str, Processor], registry: Registry) -> None:
+        self._ground = ground
+        self._processors = processors
+        self._registry = registry
+        registry.add(Kind(name=SPLIT, handler=self._split, timeout_s=_STEP_TIMEOUT_S))
+        registry.add(Kind(name=STORED, handler=self._stored, timeout_s=_STEP_TIMEOUT_S))
+        registry.add(Kind(name=MERGE, handler=self._merge, timeout_s=_MERGE_TIMEOUT_S))
+
+    def add(self, processor: Processor) -> None:
+        name = check_name("processor", processor.name)
+        if name in _STEPS or name in self._processors:
+            raise BadInput(f"There is a processor {name!r} already.", remedy="Give the second one another name.")
+        limited: dict[str, Any] = {} if processor.limit is None else {"limit": processor.limit, "slot": "call"}
+        self._registry.add(Kind(name=chunk_kind(name), handler=self._process, timeout_s=processor.timeout_s, **limited))
+        self._processors[name] = processor
+
+    def processor(self, name: str) -> Processor:
+        known = self._processors.get(name)
+        if known is None:
+            names = ", ".join(sorted(self._processors))
+            raise NotFound(f"There is no processor {shown(name)}.", remedy=f"Known processors: {names}.")
+        return known
+
+    def job(
+        self,
+        document: Document,
+        *,
+        processor: str = "local",
+        options: Mapping[str, object] | None = None,
+        allow_holes: bool = False,
+        reuse: bool = True,
+        **given: Any,  # noqa: ANN401 - the options of a submission, checked there
+    ) -> NewJob:
+        """The same bytes with the same options are the same job, unless reuse is refused."""
+        known = self.processor(processor)
+        order = {
+            "document": document.sha256,
+            "media_type": document.media_type,
+            "processor": processor,
+            "options": known.checked(options or {}),
+            "reuse": reuse,
+        }
+        submissions = self._ground.submissions()
+        terms: Options = given  # type: ignore[assignment]  # submissions check it
+        split = submissions.task(SPLIT, {"order": order}, terms, role=Role.SPLIT, blob=document.sha256)
+        merge = submissions.task(MERGE, {"order": order}, terms, role=Role.MERGE)
+        return NewJob(
+            pipeline=PIPELINE,
+            tasks=(split,),
+            merge=merge,
+            allow_holes=allow_holes,
+            tenant=terms.get("tenant", DEFAULT_TENANT),
+            environment=submissions.environment,
+            document=document.sha256,
+            label=document.label,
+            idempotency_key=_key(order, known.version, allow_holes=allow_holes) if reuse else None,
+            tags=split.tags,
+        )
+
+    async def _split(self, ctx: Context, order: dict[str, Any]) -> Completed:
+        return await splitting.split(self._ground, ctx, Order(**order))
+
+    async def _process(self, ctx: Context, **payload: Any) -> Completed:  # noqa: ANN401 - JSON of our own
+        return await processing.process(self._ground, ctx, payload)
+
+    async def _stored(self, ctx: Context, **payload: Any) -> Completed:  # noqa: ANN401 - same
+        return await processing.stored(self._ground, ctx, payload)
+
+    async def _merge(self, ctx: Context, order: dict[str, Any]) -> Completed | Canceled:
+        return await finishing.merge(self._ground, ctx, Order(**order))
+
+
+def _key(order: Mapping[str, object], version: str, *, allow_holes: bool) -> str:
+    known = json.dumps([order, version, allow_holes], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(known.encode()).hexdigest()

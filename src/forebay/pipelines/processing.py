@@ -1,0 +1,185 @@
+"""The step of a chunk: what is stored is used again, what is not is processed, and what cannot be read is halved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.blobs import BlobRef
+from forebay.engine import outcomes
+from forebay.engine.context import Context
+from forebay.engine.signals import Permanent
+from forebay.errors import BadChunks, NotFound, ResultCorrupt
+from forebay.model import document as model
+from forebay.model import payload as json_text
+from forebay.model.exchange import Remembered
+from forebay.model.job import Event
+from forebay.model.outcome import Completed, Failed
+from forebay.model.payload import Json
+from forebay.pipelines import facts
+from forebay.pipelines.cutting import Order, Terms, cut
+from forebay.pipelines.ground import Ground
+from forebay.pipelines.splitting import carried
+from forebay.processors.base import Chunk, Processor
+from forebay.rules import chunks as rules
+from forebay.rules.verdict import ErrorClass
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A chunk as its task describes it."""
+
+    order: Order
+    pages: tuple[int, int]
+    page_count: int
+    depth: int
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any]) -> Part:
+        order = Order(
+            document=payload["document"],
+            media_type="application/pdf",
+            processor=payload["processor"],
+            options=payload["options"],
+            reuse=payload["reuse"],
+        )
+        first, last = payload["pages"]
+        return cls(order, (first, last), payload["page_count"], payload["depth"])
+
+    @property
+    def size(self) -> int:
+        return self.pages[1] - self.pages[0] + 1
+
+    @property
+    def named(self) -> str:
+        return rules.pages_text(*self.pages)
+
+
+async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
+    part = Part.of(payload)
+    processor = ground.processors[part.order.processor]
+    key = part.order.result_key(part.pages, processor)
+    if part.order.reuse:
+        known, key = await _known(ground, ctx, part, key)
+        if known is not None:
+            return known
+    try:
+        lines = await _processed(ground, ctx, part, processor)
+    except Exception as error:
+        failed = outcomes.of_error(error)
+        if not isinstance(failed, Failed):
+            raise
+        if rules.replans(failed.error_class, page_count=part.size, retry_count=ctx.retry_count):
+            return await _halved(ground, ctx, part, failed)
+        raise
+    return await _kept(ground, ctx, part, key, lines)
+
+
+async def stored(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
+    """A chunk whose result was known when its document was split; if it is lost, the chunk is processed after all."""
+    part = Part.of(payload)
+    key = part.order.result_key(part.pages, ground.processors[part.order.processor])
+    known, _ = await _known(ground, ctx, part, key)
+    return known or await _again(ground, ctx, part)
+
+
+async def _known(ground: Ground, ctx: Context, part: Part, key: str) -> tuple[Completed | None, str]:
+    """The result that was paid for before, if its bytes are what they were, else the key for another one.
+
+    What is remembered stays: after a result that was lost, the next is looked for under a key that follows from both.
+    """
+    while True:
+        asked = key
+        found = await asyncio.to_thread(lambda asked=asked: ground.ledger().recall(ctx.tenant, [asked]))  # type: ignore[misc]  # a default is how a loop's value is kept
+        if not found or found[0].result_blob is None:
+            return None, key
+        blob = found[0].result_blob
+        try:
+            return await asyncio.to_thread(_read_again, ground, ctx.tenant, part, blob), key
+        except (ResultCorrupt, NotFound, BadChunks):
+            key = rules.next_key(key, blob)
+
+
+def _read_again(ground: Ground, tenant: str, part: Part, blob: str) -> Completed:
+    lines = ground.blobs().get(BlobRef(tenant, blob))
+    header = _header(part, lines, reused=True)
+    # Written once more, which makes it young: nobody may sweep it away before this chunk points at it.
+    ground.blobs().put(tenant, lines)
+    return Completed(result_json=header, result_blob=blob)
+
+
+async def _processed(ground: Ground, ctx: Context, part: Part, processor: Processor) -> bytes:
+    if ctx.blob is None:
+        raise Permanent("The chunk was submitted without its pages.", error_class=ErrorClass.BUG)
+    async with ground.opened(ctx.blob) as file:
+        chunk = Chunk(
+            document=part.order.document,
+            page_start=part.pages[0],
+            page_end=part.pages[1],
+            file=file,
+            options=part.order.options,
+        )
+        if processor.limit is None or processor.slot == "call":
+            pages = await processor.process(ctx, chunk)
+        else:
+            async with ctx.slot(units=processor.units(chunk)):
+                ctx.used(processor.name, "calls", 1)
+                pages = await processor.process(ctx, chunk)
+    ctx.used(processor.name, "pages", part.size)
+    return pages if isinstance(pages, bytes) else model.encoded(pages)
+
+
+async def _kept(ground: Ground, ctx: Context, part: Part, key: str, lines: bytes) -> Completed:
+    """Stored and remembered before the attempt ends: should its lease be lost, what was paid for is not."""
+    header = _header(part, lines)
+
+    def keep() -> str:
+        ref = ground.blobs().put(ctx.tenant, lines)
+        ground.ledger().remember(
+            [Remembered(tenant=ctx.tenant, key=key, document=part.order.document, result_blob=ref.sha256)]
+        )
+        return ref.sha256
+
+    return Completed(result_json=header, result_blob=await asyncio.to_thread(keep))
+
+
+def _header(part: Part, lines: bytes, *, reused: bool = False) -> str:
+    """What a chunk's record tells of its result without reading it."""
+    said: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1], **facts.of(lines, part.size)}
+    return json_text.encode(said | {"reused": reused})
+
+
+async def _halved(ground: Ground, ctx: Context, part: Part, failed: Failed) -> Completed:
+    fields: dict[str, Json] = {
+        "page_start": part.pages[0],
+        "page_end": part.pages[1],
+        "error_class": failed.error_class,
+        "error_text": failed.text,
+    }
+    event = Event(name="chunk_replanned", fields=fields)
+    return await _recut(ground, ctx, part, rules.smaller(part.size), event)
+
+
+async def _again(ground: Ground, ctx: Context, part: Part) -> Completed:
+    fields: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1]}
+    return await _recut(ground, ctx, part, part.size, Event(name="chunk_result_load_failed", fields=fields))
+
+
+async def _recut(ground: Ground, ctx: Context, part: Part, max_pages: int, event: Event) -> Completed:
+    """The chunk ends without pages of its own; those that follow it have them."""
+    if ctx.blob is None:
+        raise Permanent("The chunk was submitted without its pages.", error_class=ErrorClass.BUG)
+    async with ground.opened(ctx.blob) as file:
+        terms = Terms(
+            tenant=ctx.tenant,
+            options=carried(ctx),
+            first=part.pages[0],
+            depth=part.depth + 1,
+            page_count=part.page_count,
+            max_pages=max_pages,
+        )
+        made = await cut(ground, file, part.order, terms)
+    replanned: list[Json] = [list(pages) for pages in made.ranges]
+    return Completed(result_json=json_text.encode({"replanned": replanned}), follow_ups=made.tasks, events=(event,))
