@@ -17,6 +17,7 @@ ForebayError
 ├── WaitTimeout           it has not ended within the time that was given
 ├── Busy                  a limit had no slot within the time that was given; never a provider's 429
 ├── MissingExtra          an optional dependency is not installed
+├── SandboxFailed         the system offers a sandbox for parsers and then refuses it
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
     ├── StoreUnreachable
@@ -160,6 +161,11 @@ def _rebuild_busy(what: str, fields: dict[str, Any]) -> Busy:
 class MissingExtra(ForebayError):
     code = "missing_extra"
     exit_code = 2
+
+
+class SandboxFailed(ForebayError):
+    code = "sandbox_failed"
+    http_status = 503
 
 
 class ResultCorrupt(ForebayError):
