@@ -22,6 +22,9 @@ ForebayError
 │   ├── MissingPages
 │   ├── DuplicatedPages
 │   └── ForeignPages      of another document, or beyond the last page of this one
+
+
+├── SandboxFailed         the system offers a sandbox for parsers and then refuses it
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
     ├── StoreUnreachable
@@ -199,6 +202,11 @@ class DuplicatedPages(BadChunks):
 
 class ForeignPages(BadChunks):
     code = "foreign_pages"
+
+
+class SandboxFailed(ForebayError):
+    code = "sandbox_failed"
+    http_status = 503
 
 
 class ResultCorrupt(ForebayError):

@@ -138,7 +138,10 @@ def _sha256_of(path: Path) -> str:
 
 def _sha256(file: IO[bytes]) -> str:
     file.seek(0)
-    return hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        sha256.update(piece)
+    return sha256.hexdigest()
 
 
 def _copy(source: IO[bytes], target: IO[bytes]) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import math
 import os
 import resource
 import select
 import signal
-import sys
 import threading
 from contextlib import suppress
+
+from forebay.child.kernel import LINUX, prctl
 
 _F_SETSIG = 10
 _PR_SET_CHILD_SUBREAPER = 36
@@ -22,24 +22,31 @@ def die_with_parent(lifeline: int) -> None:
 
     Linux does it by itself, whatever code of ours is stuck; elsewhere a thread does, when it gets to run.
     """
-    if sys.platform.startswith("linux"):
+    ask_to_die_with_parent(lifeline)
+    threading.Thread(target=_watch, args=(lifeline,), name="forebay-lifeline", daemon=True).start()
+
+
+def ask_to_die_with_parent(lifeline: int) -> None:
+    """The part that needs no thread: enough on Linux."""
+    if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([lifeline], [], [], 0)[0]:
         os._exit(1)  # it died before we could ask
 
-    def watch() -> None:
-        with suppress(OSError):
-            os.read(lifeline, 1)
-        os.killpg(os.getpgrp(), signal.SIGKILL)
 
-    threading.Thread(target=watch, name="forebay-lifeline", daemon=True).start()
+def _watch(lifeline: int) -> None:
+    with suppress(OSError):
+        os.read(lifeline, 1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """What a handler starts stays below this process, even if it detaches itself: so the worker can find it."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    if LINUX:
+        with suppress(OSError, AttributeError):
+            prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def bound(memory_bytes: str) -> None:
@@ -57,11 +64,3 @@ def bound_cpu(cpu_s: float) -> None:
 def _lower(what: int, soft: int) -> None:
     hard = resource.getrlimit(what)[1]
     resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
-
-
-def _prctl(option: int, value: int) -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
-    with suppress(OSError, AttributeError):
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
-    return False

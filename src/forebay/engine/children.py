@@ -44,12 +44,12 @@ class ChildEnded(Exception):
     """The process is gone; `code` is what it returned, negative for a signal; `said` is why it could not start."""
 
     def __init__(self, code: int | None, said: str | None = None) -> None:
-        super().__init__(said or _how(code))
+        super().__init__(said or how_it_ended(code))
         self.code = code
         self.said = said
 
 
-def _how(code: int | None) -> str:
+def how_it_ended(code: int | None) -> str:
     if code is None:
         return "it closed its connection"
     if code == -signal.SIGKILL:

@@ -33,15 +33,16 @@ def pack(message: Message) -> bytes:
 class Inbox:
     """Collects bytes as they arrive and hands out the messages that are complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_message: int = MAX_MESSAGE) -> None:
         self._bytes = bytearray()
+        self._max_message = max_message
 
     def feed(self, data: bytes) -> Iterator[Message]:
         self._bytes += data
         start = 0
         while len(self._bytes) - start >= _LENGTH.size:
             size = _LENGTH.unpack_from(self._bytes, start)[0]
-            if size > MAX_MESSAGE:
+            if size > self._max_message:
                 raise TooLarge(f"A child announced a message of {size} bytes.", remedy="Put large results into blobs.")
             end = start + _LENGTH.size + size
             if len(self._bytes) < end:

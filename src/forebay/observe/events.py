@@ -68,6 +68,11 @@ EVENTS: dict[str, Event] = {
         ("pid", "kind", "task_id", "why", "strays"),
     ),
     "child_ended": Event(_WARNING, "A handler's process ended by itself.", ("pid", "how")),
+    "parser_started": Event(_DEBUG, "A process that reads documents began, shut off this far.", ("pid", "level")),
+    "parser_killed": Event(
+        _WARNING, "A process that reads documents was killed, because of its task or with it.", ("pid", "verb", "why")
+    ),
+    "parser_ended": Event(_WARNING, "A process that reads documents ended by itself.", ("pid", "verb", "how")),
     "store_failed": Event(
         _WARNING,
         "A store did not answer as it should and is asked again after a pause.",

@@ -234,6 +234,7 @@ _BY_TYPE = {
     "asyncio.exceptions.CancelledError": ErrorClass.CANCELED,
     "concurrent.futures._base.CancelledError": ErrorClass.CANCELED,
     "forebay.errors.StoreError": ErrorClass.SERVICE_UNAVAILABLE,
+    "forebay.errors.SandboxFailed": ErrorClass.SERVICE_UNAVAILABLE,
 }
 _BY_ERRNO = {
     errno.EHOSTDOWN: ErrorClass.NETWORK_ERROR,

@@ -67,6 +67,12 @@ class Settings(BaseModel):
     handler_cpu_s: float | None = Field(
         None, ge=1, le=604_800, description="Seconds of CPU that a blocking handler's process may use."
     )
+    parser_memory_mb: int = Field(
+        1024, ge=128, le=1_048_576, description="Memory in MiB that a process which reads documents may use."
+    )
+    parser_cpu_s: float = Field(
+        20, ge=1, le=86_400, description="Seconds of CPU that a process which reads documents may use for one task."
+    )
     payload_max_bytes: int = Field(
         1_048_576, ge=1024, le=1_048_576, description="Bytes above which a payload or result goes to the blob store."
     )
