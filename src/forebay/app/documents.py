@@ -52,12 +52,11 @@ class AppDocuments:
 
     def parsers(self) -> Parsers:
         if self._parsers is None:
-            from forebay.processors.parsers import Parsers  # noqa: PLC0415 - those who only submit need none
+            from forebay.processors.parsers import Bounds, Parsers  # noqa: PLC0415 - those who only submit need none
 
             settings = self._app.settings
-            self._parsers = Parsers(
-                settings.processes, memory_mb=settings.parser_memory_mb, cpu_s=settings.parser_cpu_s
-            )
+            bounds = Bounds(memory_mb=settings.parser_memory_mb, cpu_s=settings.parser_cpu_s)
+            self._parsers = Parsers(settings.processes, bounds)
         return self._parsers
 
     async def aclose(self) -> None:

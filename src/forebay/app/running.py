@@ -76,7 +76,7 @@ class Run:
         self._terms = terms
         self._tenant: str = terms.get("tenant", DEFAULT_TENANT)
         self._force = force
-        self._action = lambda: Action(who=who, tenant=self._tenant)
+        self._who = who
         self._told = told
         self._why_at = 0.0
         self.items: list[Item] = []
@@ -135,7 +135,7 @@ class Run:
         if failed is not None and not self._force and not _may_help(failed):
             self._end_failed(item, job)
             return
-        acted = self._app.ledger.retry([job.id], self._action(), force=self._force)[0]
+        acted = self._app.ledger.retry([job.id], Action(who=self._who, tenant=self._tenant), force=self._force)[0]
         if acted.done:
             item.status = Status.PENDING
         else:

@@ -1,0 +1,76 @@
+"""Tells how far the job of a document is: pages read, missing and used again, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forebay.model.job import Job, member_id
+from forebay.model.query import MAX_PAGE, Query
+from forebay.model.task import Role, Status, Task
+from forebay.pipelines.ground import PIPELINE
+from forebay.pipelines.processing import Part
+from forebay.stores.base import Ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """`page_count` is None until the document was split. A call is an attempt at a chunk, whatever came of it."""
+
+    page_count: int | None
+    done_page_count: int = 0
+    reused_page_count: int = 0
+    missing_page_count: int = 0
+    call_count: int = 0
+    retry_count: int = 0
+    reschedule_count: int = 0
+
+
+def track(ledger: Ledger, job: Job) -> Track | None:
+    """None for a job of another pipeline."""
+    if job.pipeline != PIPELINE:
+        return None
+    split = ledger.get(member_id(job.id, Role.SPLIT, 1))
+    said = split.result if split else None
+    if not isinstance(said, dict):
+        return Track(page_count=None)
+    done = reused = missing = calls = retries = reschedules = 0
+    for task in _chunks(ledger, job.id):
+        calls += task.attempt_count
+        retries += task.retry_count
+        reschedules += task.reschedule_count
+        header = task.result
+        if task.status is Status.FAILED:
+            missing += _size(task)
+        elif isinstance(header, dict) and "page_start" in header:
+            done += _size(task)
+            if header.get("reused"):
+                reused += _size(task)
+                calls -= task.attempt_count
+    return Track(
+        page_count=int(said["pages"]),  # type: ignore[arg-type]  # written by our own split
+        done_page_count=done,
+        reused_page_count=reused,
+        missing_page_count=missing,
+        call_count=calls,
+        retry_count=retries,
+        reschedule_count=reschedules,
+    )
+
+
+def _chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
+    after: str | None = None
+    while True:
+        page = ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK, after=after, size=MAX_PAGE))
+        for listed in page.items:
+            task = ledger.get(listed.id)
+            if task is not None:
+                yield task
+        after = page.next
+        if after is None:
+            return
+
+
+def _size(task: Task) -> int:
+    payload = task.payload
+    return Part.of(payload).size if isinstance(payload, dict) else 0
