@@ -1,0 +1,29 @@
+"""The verbs of a parser child by name; each is imported when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from forebay.model.payload import Json
+
+Verb = Callable[[dict[str, Any], list[int]], Json]
+
+
+def _of(module: str) -> Verb:
+    def verb(arguments: dict[str, Any], files: list[int]) -> Json:
+        answer: Json = import_module(f"forebay.processors.pdf.{module}").run(arguments, files)
+        return answer
+
+    return verb
+
+
+VERBS: dict[str, Verb] = {
+    "inspect": _of("inspect"),
+    "split": _of("split"),
+    "read": _of("read"),
+    "render": _of("render"),
+    "recognized": _of("recognized"),
+    "searchable": _of("searchable"),
+}
