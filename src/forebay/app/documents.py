@@ -66,7 +66,7 @@ class AppDocuments:
 
     def job(self, source: Path | IO[bytes], *, name: str | None = None, **terms: Any) -> NewJob:  # noqa: ANN401 - of Documents.job
         """Look at a document and store its bytes, unless its job is known already."""
-        with _opened(source) as file:
+        with opened(source) as file:
             document = self.look(file, name or _name(source))
             job = self.pipeline.job(document, **terms)
             tenant = terms.get("tenant", DEFAULT_TENANT)
@@ -89,7 +89,7 @@ def _name(source: Path | IO[bytes]) -> str:
 
 
 @contextmanager
-def _opened(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
+def opened(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
     if not isinstance(source, Path):
         yield source
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from forebay.engine.registry import Kind
-from forebay.errors import BadInput, StoreError
+from forebay.errors import BadInput, NotFound, StoreError
 from forebay.ids import shown
 from forebay.model.limit import Limit
 from forebay.observe import emit
@@ -46,6 +47,15 @@ class AppLimits:
     def found(self) -> Limiter | None:
         """None where there is no store yet: looking must not make one."""
         return None if self._limiter is None and self._missing() else self.limiter
+
+    def known(self, name: str) -> tuple[Limit | None, float | None]:
+        """A limit as it stands, or as the code says, and how long its calls take, as far as anybody knows."""
+        limiter = self.found()
+        if limiter is not None:
+            with suppress(NotFound):
+                usage = limiter.usage(name)
+                return usage.limit, usage.mean_call_s or None
+        return self._defined.get(name), None
 
     def tell(self, kinds: Iterable[Kind]) -> None:
         """Before a worker begins: what code, file and environment say; a kind whose limit nobody knows is refused.

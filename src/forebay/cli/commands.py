@@ -18,6 +18,7 @@ GROUPS = {
 
 COMMANDS = {
     "run": Command("Read documents: PDFs and images in, Markdown, text, JSON or searchable PDF out.", "run:run"),
+    "estimate": Command("Say what documents would take, before anything is spent.", "estimate:estimate"),
     "submit": Command("Submit a task, or many from a file.", "submitting:submit"),
     "get": Command("Show a task or a job.", "looking:get"),
     "list": Command("List tasks or jobs, newest first.", "looking:listing"),

@@ -18,10 +18,13 @@ _USUAL = Reading()
 
 def get(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
     from forebay.cli.records import show
+    from forebay.model.job import Job
+    from forebay.pipelines.tracking import track
 
     with opened(common) as app:
         found = app.get(app.resolve(identifier))
-        show(found, app.look().standing(found), common)
+        pages = track(app.ledger, found) if isinstance(found, Job) else None
+        show(found, app.look().standing(found), common, pages)
 
 
 def listing(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from forebay.app.plain import plain_open, plain_row, remedy
+from forebay.app.plain import plain, plain_open, plain_row, remedy
 from forebay.cli import output
 from forebay.cli.cells import beside, cut, short_ids, when
 from forebay.cli.options import Reading
@@ -20,18 +20,21 @@ from forebay.rules.standing import Standing
 
 if TYPE_CHECKING:
     from forebay.app.explain import Explainer
+    from forebay.pipelines.tracking import Track
 
 TASK_COLUMNS = ("id", "kind", "status", "waits", "retries", "created", "error")
 JOB_COLUMNS = ("id", "pipeline", "status", "progress", "failed", "created", "label", "error")
 _SHOWN = 2000
 
 
-def show(found: Task | Job, standing: Standing, common: Reading) -> None:
+def show(found: Task | Job, standing: Standing, common: Reading, track: Track | None = None) -> None:
+    """`track` is how far a document's job is, page by page."""
     now = time.time()
     if common.output != "table":
-        output.write([plain_open(found, standing)], common.output, one=True)
+        pages = {} if track is None else {"pages": plain(track)}
+        output.write([plain_open(found, standing) | pages], common.output, one=True)
     elif isinstance(found, Job):
-        output.pairs(job_pairs(found, standing, now))
+        output.pairs([*job_pairs(found, standing, now), *_track_pairs(track)])
     else:
         output.pairs(task_pairs(found, standing, now))
 
@@ -112,6 +115,18 @@ def task_pairs(task: Task, standing: Standing, now: float) -> list[tuple[str, st
         ("payload_blob", "" if large_payload else task.payload_blob or ""),
         ("result", _result(task)),
     ]
+
+
+def _track_pairs(track: Track | None) -> list[tuple[str, str]]:
+    if track is None or track.page_count is None:
+        return []
+    pages = (
+        f"{track.page_count}: {track.done_page_count} read ({track.reused_page_count} of them used again), "
+        f"{track.missing_page_count} missing"
+    )
+    spent = f"{track.call_count} calls, {track.done_page_count - track.reused_page_count} pages"
+    again = f"{track.retry_count} retries, {track.reschedule_count} reschedules"
+    return [("pages", pages), ("spent", spent), ("again", again)]
 
 
 def job_pairs(job: Job, standing: Standing, now: float) -> list[tuple[str, str]]:

@@ -68,12 +68,12 @@ def run(
 
     if not files:
         raise BadInput("There are no FILES.", remedy="Name PDFs, images or folders: forebay run scan.pdf.")
-    options = _options(option, language=language, ocr=ocr)
-    application = _application(app, common)
+    options = options_of(option, language=language, ocr=ocr)
+    application = application_of(app, common)
     with application:
         configure("warning" if not common.verbose else "info", application.settings.log_format)
         outputs = Outputs(
-            application, formats or ["md", "json"], folder=None if out is None else Path(out), overwrite=overwrite
+            application, _formats(formats), folder=None if out is None else Path(out), overwrite=overwrite
         )
         terms: dict[str, Any] = {
             "processor": processor,
@@ -91,7 +91,11 @@ def run(
     return _code(running.items, done=running.done)
 
 
-def _options(given: Sequence[str] | None, **named: str | None) -> dict[str, str]:
+def _formats(given: Sequence[str] | None) -> list[str]:
+    return [name.strip().lower() for each in given or ["md,json"] for name in each.split(",")]
+
+
+def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, str]:
     options = {name: value for name, value in named.items() if value is not None}
     for each in given or ():
         name, mark, value = each.partition("=")
@@ -101,7 +105,7 @@ def _options(given: Sequence[str] | None, **named: str | None) -> dict[str, str]
     return options
 
 
-def _application(target: str | None, common: Reading) -> Forebay:
+def application_of(target: str | None, common: Reading) -> Forebay:
     from forebay.app.forebay import Forebay
     from forebay.cli.opening import environment, settings_of
     from forebay.cli.worker import load

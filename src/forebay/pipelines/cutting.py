@@ -45,7 +45,10 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Which pages a file begins with, how many a chunk may have, and whose tasks they become."""
+    """Which pages a file begins with, how many a chunk may have, and whose tasks they become.
+
+    `looks` is False where what is remembered of these pages has just been found to be lost.
+    """
 
     tenant: str
     options: Options
@@ -53,6 +56,7 @@ class Terms:
     depth: int = 0
     page_count: int | None = None
     max_pages: int
+    looks: bool = True
 
 
 async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cut:
@@ -71,7 +75,8 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
         )
         terms = replace(terms, page_count=terms.page_count or said["pages"])
         ranges = [(each["page_start"], each["page_end"]) for each in said["chunks"]]
-        stored = await asyncio.to_thread(_stored, ground, order, terms.tenant, ranges)
+        looks = order.reuse and terms.looks
+        stored = await asyncio.to_thread(_stored, ground, order, terms.tenant, ranges) if looks else set()
         tasks = []
         for place, (each, pages) in enumerate(zip(said["chunks"], ranges, strict=True)):
             blob = await ground.keep_part(terms.tenant, output, each["offset"], each["size"])
@@ -82,8 +87,6 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
 
 def _stored(ground: Ground, order: Order, tenant: str, ranges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     """The pages whose results are known from before."""
-    if not order.reuse:
-        return set()
     processor = ground.processors[order.processor]
     keys = {order.result_key(pages, processor): pages for pages in ranges}
     return {keys[each.key] for each in ground.ledger().recall(tenant, list(keys))}

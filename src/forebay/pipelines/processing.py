@@ -164,10 +164,13 @@ async def _halved(ground: Ground, ctx: Context, part: Part, failed: Failed) -> C
 
 async def _again(ground: Ground, ctx: Context, part: Part) -> Completed:
     fields: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1]}
-    return await _recut(ground, ctx, part, part.size, Event(name="chunk_result_load_failed", fields=fields))
+    event = Event(name="chunk_result_load_failed", fields=fields)
+    return await _recut(ground, ctx, part, part.size, event, looks=False)
 
 
-async def _recut(ground: Ground, ctx: Context, part: Part, max_pages: int, event: Event) -> Completed:
+async def _recut(
+    ground: Ground, ctx: Context, part: Part, max_pages: int, event: Event, *, looks: bool = True
+) -> Completed:
     """The chunk ends without pages of its own; those that follow it have them."""
     if ctx.blob is None:
         raise Permanent("The chunk was submitted without its pages.", error_class=ErrorClass.BUG)
@@ -179,6 +182,7 @@ async def _recut(ground: Ground, ctx: Context, part: Part, max_pages: int, event
             depth=part.depth + 1,
             page_count=part.page_count,
             max_pages=max_pages,
+            looks=looks,
         )
         made = await cut(ground, file, part.order, terms)
     replanned: list[Json] = [list(pages) for pages in made.ranges]

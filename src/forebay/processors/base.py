@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from forebay.engine.context import Context
 from forebay.engine.registry import SlotAt
@@ -34,11 +34,19 @@ class Chunk:
         return self.file.read()
 
 
+class Pace(NamedTuple):
+    """Seconds of a core that a page takes: one that has to be recognized, and one whose own text is read."""
+
+    scan_s: float
+    text_s: float
+
+
 class Processor(Protocol):
     """`version` belongs to the key of a stored result: raise it when the same pages would give other words.
 
     `max_pages` and `max_bytes` bound a chunk. With a `limit`, `slot` says who takes the slot: "handler" is one call
-    for a chunk, "call" leaves it to `process`, by ctx.slot for each call that it makes.
+    for a chunk, "call" leaves it to `process`, by ctx.slot for each call that it makes. `pace` is None unless the work
+    is done on this machine.
     """
 
     name: str
@@ -48,6 +56,7 @@ class Processor(Protocol):
     limit: str | None
     slot: SlotAt
     timeout_s: float
+    pace: Pace | None
 
     def units(self, chunk: Chunk) -> dict[str, int] | None:
         """What the one call of slot="handler" takes of the limit: {"calls": 1} if None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from forebay.engine.context import Context
@@ -15,7 +15,7 @@ from forebay.model import payload as json_text
 from forebay.model.document import Page
 from forebay.model.names import check_count, check_duration, check_label, check_name
 from forebay.model.payload import Json
-from forebay.processors.base import Chunk
+from forebay.processors.base import Chunk, Pace
 
 Function = Callable[[Context, Chunk], Awaitable[Sequence[Page]]]
 
@@ -45,6 +45,7 @@ class FunctionProcessor:
     slot: SlotAt = "handler"
     timeout_s: float = 60.0
     count: Callable[[Chunk], dict[str, int]] | None = None
+    pace: Pace | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         check_name("processor", self.name)

@@ -13,6 +13,7 @@ import pypdfium2.raw as pdfium
 from forebay.processors.pdf.refused import Refused
 from forebay.rules.verdict import ErrorClass
 
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """One loaded page; width and height as a reader sees it, `quarters` by how many right angles it is turned."""

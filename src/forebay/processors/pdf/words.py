@@ -120,14 +120,10 @@ def _collect(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, text: str, n
         _box_of(address, first, at_one)
         _box_of(address, last, at_two)
         left, top, right, bottom, left_two, top_two, right_two, bottom_two = read()
-        if left_two < left:
-            left = left_two
-        if top_two > top:
-            top = top_two
-        if right_two > right:
-            right = right_two
-        if bottom_two < bottom:
-            bottom = bottom_two
+        left = min(left, left_two)
+        top = max(top, top_two)
+        right = max(right, right_two)
+        bottom = min(bottom, bottom_two)
         if sideways:
             left, right, bottom, top = bottom, top, left, right
         try:
