@@ -8,15 +8,30 @@ if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
     from forebay.engine.context import Context
     from forebay.engine.signals import Permanent, Reschedule, Retry
+    from forebay.model.document import Page
     from forebay.model.limit import Limit, Window
+    from forebay.processors.base import Chunk
 
-__all__ = ["Context", "Finished", "Forebay", "Limit", "Permanent", "Reschedule", "Retry", "Window"]
+__all__ = [
+    "Chunk",
+    "Context",
+    "Finished",
+    "Forebay",
+    "Limit",
+    "Page",
+    "Permanent",
+    "Reschedule",
+    "Retry",
+    "Window",
+]
 
 _HOMES = {
+    "Chunk": "forebay.processors.base",
     "Context": "forebay.engine.context",
     "Finished": "forebay.app.finished",
     "Forebay": "forebay.app.forebay",
     "Limit": "forebay.model.limit",
+    "Page": "forebay.model.document",
     "Permanent": "forebay.engine.signals",
     "Reschedule": "forebay.engine.signals",
     "Retry": "forebay.engine.signals",

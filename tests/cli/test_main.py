@@ -13,13 +13,6 @@ from forebay.cli.commands import COMMANDS, GROUPS
 from tests.cli.ground import Ground, program
 
 
-def test_run_says_that_it_comes_later_and_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "scan.pdf"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "forebay run: not available yet: the document pipeline comes with a later version.\n"
-
-
 @pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--what"], ["serve"], ["keys", "list"]])
 def test_a_wrong_call_exits_2_and_points_at_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2

@@ -19,6 +19,7 @@ SAYS = {
     "market_hours": ["rescheduled (the market is closed), then completed: ", "'symbol': 'XYZ'", "'early': False"],
     "own_limiter": ["[0, 1, 4, 9, 16, 25, 36, 49, 64, 81]", "at most 4 calls", "reschedules: True, retries: 0"],
     "own_pipeline": ["chunk 2: retried, completed", "'counts': [3, 3, 3, 7]", "4 calls of fake_api"],
+    "own_processor": ["9 pages paid in 6 calls, never more than 2 at once", "another job: completed, 9 pages paid"],
 }
 Run = subprocess.CompletedProcess[str]
 

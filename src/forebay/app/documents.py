@@ -75,13 +75,7 @@ class AppDocuments:
         return job
 
     def look(self, file: IO[bytes], name: str) -> intake.Document:
-        """Who refuses a document says which."""
-        try:
-            return intake.looked_at(file, name, max_bytes=self._app.settings.document_max_bytes)
-        except BadDocument as error:
-            raise BadDocument(
-                f"{printable(name)}: {error.what}", remedy=error.remedy, error_class=error.error_class
-            ) from None
+        return intake.looked_at(file, name, max_bytes=self._app.settings.document_max_bytes)
 
 
 def _name(source: Path | IO[bytes]) -> str:
@@ -101,7 +95,7 @@ def opened(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
         raise BadInput(f"{printable(str(source))} is a folder.", remedy="Name the files in it.") from None
     except OSError as error:
         raise BadDocument(
-            f"{printable(str(source))} cannot be read: {error.strerror}.",
+            f"It cannot be read: {error.strerror}.",
             remedy="Check who may read it.",
             error_class=ErrorClass.REFUSED,
         ) from None

@@ -11,7 +11,6 @@ from forebay.app.documents import opened
 from forebay.app.working import run
 from forebay.engine.signals import Permanent, Retry
 from forebay.errors import BadDocument, ForebayError
-from forebay.ids import printable
 from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT
 from forebay.pipelines.cutting import Order
@@ -63,14 +62,15 @@ class Estimates:
         with opened(path) as file:
             document = await asyncio.to_thread(documents.look, file, str(path))
             file.seek(0)
-            asked: dict[str, Json] = {"media_type": document.media_type, "max_pages": self._app.settings.document_max_pages}
+            asked: dict[str, Json] = {
+                "media_type": document.media_type,
+                "max_pages": self._app.settings.document_max_pages,
+            }
             try:
                 said: Any = await documents.parsers().call("inspect", asked, files=[file.fileno()])
             except (Permanent, Retry) as error:
                 remedy = verdict.of(verdict.parse(error.error_class)).remedy
-                raise BadDocument(
-                    f"{printable(str(path))}: {error.text}", remedy=remedy, error_class=error.error_class
-                ) from None
+                raise BadDocument(error.text, remedy=remedy, error_class=error.error_class) from None
         order = Order(
             document=document.sha256,
             media_type=document.media_type,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, TypeVar, Unpack
@@ -13,12 +13,13 @@ from typing import IO, TYPE_CHECKING, Self, TypeVar, Unpack
 from forebay import ids
 from forebay.app.finished import Finished
 from forebay.app.limits import AppLimits
+from forebay.app.waiting import looks, not_yet
 from forebay.blobs import Blobs, open_blobs
 from forebay.engine.content import Content
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.registry import Handler, Kind, KindOptions, Registry
 from forebay.engine.submission import Options, Submissions
-from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound, WaitTimeout
+from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound
 from forebay.model.exchange import Acted, Action, Session, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Handler)
 P = TypeVar("P", bound="Function")
-_FIRST_LOOK_S = 0.005
-_LONGEST_LOOK_S = 0.5
 
 
 class Forebay:
@@ -341,31 +340,21 @@ class Forebay:
         return self.wait(identifier, timeout_s=timeout_s).result
 
     async def aresult(self, identifier: str, *, timeout_s: float | None = None) -> Json | bytes:
-        for pause_s in self._looks(timeout_s):
+        for pause_s in looks(timeout_s):
             finished = await asyncio.to_thread(self._finished, identifier)
             if finished is not None:
                 return finished.result
             await asyncio.sleep(pause_s)
-        raise _not_yet(identifier, timeout_s)
+        raise not_yet(identifier, timeout_s)
 
     def wait(self, identifier: str, *, timeout_s: float | None = None) -> Finished:
         """Wait until a task or a job has ended, however it ends."""
-        for pause_s in self._looks(timeout_s):
+        for pause_s in looks(timeout_s):
             finished = self._finished(identifier)
             if finished is not None:
                 return finished
             time.sleep(pause_s)
-        raise _not_yet(identifier, timeout_s)
-
-    @staticmethod
-    def _looks(timeout_s: float | None) -> Iterator[float]:
-        """Pauses between one look and the next, ever longer, until the time is over; a last look at its end."""
-        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
-        pause_s = _FIRST_LOOK_S
-        while ends_at is None or (left_s := ends_at - time.monotonic()) > 0:
-            yield pause_s if ends_at is None else min(pause_s, left_s)
-            pause_s = min(_LONGEST_LOOK_S, 1.3 * pause_s)
-        yield 0.0
+        raise not_yet(identifier, timeout_s)
 
     def _finished(self, identifier: str) -> Finished | None:
         found = self.get(identifier)
@@ -404,9 +393,3 @@ class Forebay:
         from forebay.app.working import work  # noqa: PLC0415 - those who only submit need none of it
 
         work(self, concurrency=concurrency, processes=processes, name=name, until_idle=until_idle)
-
-
-def _not_yet(identifier: str, timeout_s: float | None) -> WaitTimeout:
-    return WaitTimeout(
-        f"{identifier} has not ended within {timeout_s:g} s.", remedy="It goes on; wait again, or ask `forebay why`."
-    )

@@ -7,7 +7,6 @@ from contextlib import suppress
 from forebay.cli.streams import discard_answer, open_missing
 
 HELP_FLAGS = {"--help", "-h"}
-_LATER = "forebay run: not available yet: the document pipeline comes with a later version."
 _FULL = "Free some space, or send the answer elsewhere."
 INTERRUPTED = 130
 MISUSED = 2
@@ -37,9 +36,6 @@ def _answer(given: list[str]) -> int:
     first = given[0] if given else ""
     if not first:
         sys.stderr.write("forebay: which command? See forebay --help.\n")
-        return MISUSED
-    if first == "run":
-        sys.stderr.write(f"{_LATER}\n")
         return MISUSED
     if first == "--version":
         from importlib.metadata import version

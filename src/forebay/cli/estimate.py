@@ -74,8 +74,8 @@ def _tell(made: Estimates, total: Estimate | None, common: Reading) -> None:
     ]
     if rows:
         output.table(_COLUMNS, rows)
-    for error in made.refused.values():
-        output.note(printable(str(error)))
+    for path, error in made.refused.items():
+        output.note(printable(f"{path}: {error}"))
     if total is not None:
         time = "unknown" if total.least_s is None else f"{total.least_s:,.0f} s"
         output.pairs(

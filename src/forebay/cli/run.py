@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from forebay.cli import output
+from forebay.cli import INTERRUPTED, output
 from forebay.cli.options import Reading
 from forebay.errors import BadInput
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from forebay.app.running import Item
 
 _USUAL = Reading()
-_INTERRUPTED = 130
 _SOME_FAILED = 3
 
 
@@ -71,7 +70,7 @@ def run(
     options = options_of(option, language=language, ocr=ocr)
     application = application_of(app, common)
     with application:
-        configure("warning" if not common.verbose else "info", application.settings.log_format)
+        configure("info" if common.verbose else "error", application.settings.log_format)
         outputs = Outputs(
             application, _formats(formats), folder=None if out is None else Path(out), overwrite=overwrite
         )
@@ -140,7 +139,7 @@ def _record(item: Item) -> dict[str, Any]:
 
 def _code(items: Sequence[Item], *, done: bool) -> int:
     if not done:
-        return _INTERRUPTED
+        return INTERRUPTED
     codes = {item.exit_code for item in items}
     if codes <= {0}:
         return 0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
 
 _USUAL = Common()
+_BUILT_IN = "forebay.app.builtin:app"
 _USUAL_READING = Reading()
 _MAX_CONCURRENCY = 1000
 _MAX_PROCESSES = 1024
@@ -36,7 +37,7 @@ _COLUMNS = ("worker", "session", "kinds", "opened", "renewed", "expires", "runs"
 
 def worker(
     target: Annotated[
-        str | None, Parameter(name="TARGET", help="The application: module:app or path/to/file.py:app.")
+        str | None, Parameter(name="TARGET", help="The application: module:app or path/to/file.py:app; documents alone if none is given.")
     ] = None,
     /,
     *,
@@ -56,7 +57,7 @@ def worker(
             raise BadInput("Both TARGET and --drain are given.", remedy="Run a worker, or end another one.")
         return _drain(drain, common)
     if target is None:
-        raise BadInput("There is no TARGET.", remedy="Name the application: forebay worker module:app.")
+        target = _BUILT_IN
     _check("concurrency", concurrency, 1, _MAX_CONCURRENCY)
     _check("processes", processes, 1, _MAX_PROCESSES)
     _check("metrics_port", metrics_port, 0, _MAX_PORT)
