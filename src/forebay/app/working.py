@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from forebay.app.forebay import Forebay
 from forebay.app.target import locate
@@ -21,6 +21,7 @@ from forebay.engine.worker import Worker
 from forebay.errors import BadInput
 from forebay.model.task import Status
 
+T = TypeVar("T")
 _LEAVE_S = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -46,11 +47,11 @@ def when_idle(app: Forebay) -> Beside:
     return partial(drain_when_idle, app.ledger, app.registry)
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, T]) -> T:
     """As asyncio.run does it, but a handler that will not be cancelled cannot keep the program from ending."""
     loop = asyncio.new_event_loop()
     try:
-        loop.run_until_complete(main)
+        return loop.run_until_complete(main)
     finally:
         left = asyncio.all_tasks(loop)
         for task in left:

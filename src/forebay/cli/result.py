@@ -16,7 +16,9 @@ from forebay.ids import shown
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+    from forebay.model.job import Job
     from forebay.model.payload import Json
+    from forebay.model.task import Task
 
 _USUAL = Common()
 
@@ -28,11 +30,15 @@ def result(
     target: Annotated[
         str | None, Parameter(name=["--output", "-o"], help="The file to write to instead of stdout.")
     ] = None,
+    form: Annotated[
+        str | None, Parameter(name=["--format", "-f"], help="Of a document: md, txt, json or pdf; json unless given.")
+    ] = None,
     common: Common = _USUAL,
 ) -> None:
     """Bytes are written as they are, anything else as JSON."""
     with opened(common) as app:
-        value = _value(app, app.resolve(identifier))
+        found = app.resolve(identifier)
+        value = _value(app, found) if form is None else _written(app, found, form)
     raw = value if isinstance(value, bytes) else f"{output.json_text(value, indent=2)}\n".encode()
     if target is not None:
         _save(Path(target), raw)
@@ -46,13 +52,41 @@ def result(
 
 
 def _value(app: Forebay, identifier: str) -> Json | bytes:
-    status = app.get(identifier).status
-    if not status.terminal:
-        raise NotCompleted(
-            f"{identifier} is {status}: it has no result yet.",
-            remedy=f"`forebay why {identifier}` says what it waits for.",
-        )
+    _check_ended(app.get(identifier))
     return app.result(identifier)
+
+
+def _check_ended(found: Task | Job) -> None:
+    if not found.status.terminal:
+        raise NotCompleted(
+            f"{found.id} is {found.status}: it has no result yet.",
+            remedy=f"`forebay why {found.id}` says what it waits for.",
+        )
+
+
+def _written(app: Forebay, identifier: str, form: str) -> bytes:
+    """What was read of a document, in one of its formats."""
+    import tempfile
+
+    from forebay.app.outputs import Outputs
+    from forebay.app.working import run
+    from forebay.model.job import Job
+
+    job = app.get(identifier)
+    if not isinstance(job, Job) or job.document is None:
+        raise BadInput(f"{identifier} is no job of a document.", remedy="Leave out --format.")
+    _check_ended(job)
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = Outputs(app, [form], folder=Path(folder))
+
+        async def write() -> list[Path]:
+            try:
+                return await outputs.write(Path("result"), job)
+            finally:
+                await app.aclose_documents()
+
+        (file,) = run(write())
+        return file.read_bytes()
 
 
 def _save(target: Path, raw: bytes) -> None:

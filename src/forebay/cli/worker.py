@@ -37,7 +37,10 @@ _COLUMNS = ("worker", "session", "kinds", "opened", "renewed", "expires", "runs"
 
 def worker(
     target: Annotated[
-        str | None, Parameter(name="TARGET", help="The application: module:app or path/to/file.py:app; documents alone if none is given.")
+        str | None,
+        Parameter(
+            name="TARGET", help="The application: module:app or path/to/file.py:app; documents alone if none is given."
+        ),
     ] = None,
     /,
     *,
