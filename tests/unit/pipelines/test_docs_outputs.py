@@ -11,6 +11,7 @@ from typing import IO
 
 import pytest
 
+from forebay.app.outputs import SUFFIXES
 from forebay.model.document import Block, BlockKind, Box, Line, Method, Page, Word
 from forebay.pipelines.exports import EXPORTS
 from forebay.pipelines.merging import Hole, merged
@@ -38,7 +39,7 @@ HOLE = Hole("parser_crashed", "The child that read page 2 ended by SIGSEGV.")
 
 def result() -> IO[bytes]:
     pages: list[Page | Hole] = [SCANNED, HOLE]
-    return io.BytesIO(b"".join(merged({"sha256": SHA256, "name": "scan.pdf"}, 2, split(pages))))
+    return io.BytesIO(b"".join(merged({"sha256": SHA256, "media_type": "application/pdf"}, 2, split(pages))))
 
 
 def fields(value: object) -> Iterator[str]:
@@ -63,7 +64,7 @@ def test_every_field_is_explained_and_no_other() -> None:
         if line.startswith("| `")
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     }
-    assert rows == set(fields(json.loads(result().read()))) | set(EXPORTS)
+    assert rows == set(fields(json.loads(result().read()))) | set(SUFFIXES)
 
 
 def test_every_kind_of_block_and_every_method_is_named() -> None:
@@ -71,13 +72,13 @@ def test_every_kind_of_block_and_every_method_is_named() -> None:
         assert f"`{word}`" in PAGE
 
 
-@pytest.mark.parametrize("name", EXPORTS)
+@pytest.mark.parametrize("name", SUFFIXES)
 def test_every_format_has_a_row_with_its_suffix(name: str) -> None:
-    assert re.search(rf"^\| `{name}` \| `scan{re.escape(EXPORTS[name].suffix)}` \|", PAGE, re.MULTILINE)
+    assert re.search(rf"^\| `{name}` \| `scan{re.escape(SUFFIXES[name])}` \|", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["markdown", "text"])
-def test_the_example_as_a_file_is_what_the_format_gives(name: str) -> None:
+@pytest.mark.parametrize(("name", "language"), [("md", "markdown"), ("txt", "text")])
+def test_the_example_as_a_file_is_what_the_format_gives(name: str, language: str) -> None:
     output = io.BytesIO()
     EXPORTS[name].write(result(), output)
-    assert BLOCKS[name] == output.getvalue().decode().replace("\f", "\N{SYMBOL FOR FORM FEED}")
+    assert BLOCKS[language] == output.getvalue().decode().replace("\f", "\N{SYMBOL FOR FORM FEED}")
