@@ -35,7 +35,9 @@ def enter(memory_bytes: int, file_bytes: int) -> Level:
         if reasons[1] is None:
             seccomp.install(policy.parser())
     except OSError as error:
-        remedy = "Let the surroundings of this process (container, service manager) allow it: docs/explanation/sandbox.md."
+        remedy = (
+            "Let the surroundings of this process (container, service manager) allow it: docs/explanation/sandbox.md."
+        )
         raise SandboxFailed(f"The sandbox of a parser could not be set up: {error}.", remedy=remedy) from error
     names = [name for name, reason in zip(("landlock", "seccomp"), reasons, strict=True) if reason is None]
     abi = landlock.abi() if reasons[0] is None else 0

@@ -130,4 +130,3 @@ def _seccomp(machine: str) -> int:
     number = syscalls.number("seccomp", machine)
     assert number is not None  # noqa: S101 - for the type checker: both machines have it
     return number
-
