@@ -27,7 +27,7 @@ _WIDEST_PITCH: Final = 3.0
 _INDENT: Final = 0.9
 _HEADING: Final = 1.15
 _LEVELS: Final = ((1.8, 1), (1.4, 2))
-_LOWEST_LEVEL: Final = 3
+LOWEST_LEVEL: Final = 3
 _HEADING_LINES: Final = 3
 _HEADING_WORDS: Final = 30
 
@@ -52,8 +52,18 @@ def parts(words: Words, width: float, height: float) -> list[Part]:
         count = sum(row.end - row.start for row in part.rows)
         if ratio >= _HEADING and len(part.rows) <= _HEADING_LINES and count <= _HEADING_WORDS and part.rows[0].upright:
             part.kind = BlockKind.HEADING
-            part.level = next((level for least, level in _LEVELS if ratio >= least), _LOWEST_LEVEL)
+            part.level = next((level for least, level in _LEVELS if ratio >= least), LOWEST_LEVEL)
     return made
+
+
+def marker_of(word: str, count: int, last: str) -> str:
+    """What marks a line of so many words as an item of a list: a bullet, or a number that follows the last one."""
+    if count < 2:  # noqa: PLR2004 - a marker and something it marks
+        return ""
+    if word in _BULLETS:
+        return word
+    numbered = _NUMBERED.fullmatch(word)
+    return numbered[1] if numbered and (numbered[1] in _BEGIN or _follows(last, numbered[1])) else ""
 
 
 def _joined(rows: Sequence[Row]) -> list[Row]:
@@ -167,7 +177,7 @@ def _grouped(rows: list[Row], words: Words, width: float, height: float) -> Iter
     part = Part()
     last = ""
     for row in rows:
-        marker = _marker(row, words, last)
+        marker = marker_of(words.texts[row.start], row.end - row.start, last)
         if part.rows and (marker or _apart(part, row, usual, width, height)):
             yield part
             part = Part()
@@ -200,19 +210,6 @@ def _indented(part: Part, row: Row, width: float) -> bool:
     edge = part.rows[-1].left
     flush = abs(part.rows[-2].left - edge) * width < 1.0 or len(part.rows) == 2  # noqa: PLR2004 - the first one may stand in
     return flush and _INDENT * row.size < (row.left - edge) * width < 5 * row.size
-
-
-def _marker(row: Row, words: Words, last: str) -> str:
-    """What marks a row as an item of a list: a bullet, or a number that begins a list or follows the last one."""
-    if row.end - row.start < 2:  # noqa: PLR2004 - a marker and something it marks
-        return ""
-    word = words.texts[row.start]
-    if word in _BULLETS:
-        return word
-    numbered = _NUMBERED.fullmatch(word)
-    if numbered and (numbered[1] in _BEGIN or _follows(last, numbered[1])):
-        return numbered[1]
-    return ""
 
 
 def _follows(last: str, this: str) -> bool:

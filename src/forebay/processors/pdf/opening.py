@@ -61,13 +61,19 @@ def opened(fd: int, *, max_pages: int) -> Opened:
 
 def size(page: Object) -> tuple[float, float]:
     """Width and height of what is shown of a page, in units, before it is turned."""
+    left, bottom, right, top = bounds(page)
+    return right - left, top - bottom
+
+
+def bounds(page: Object) -> tuple[float, float, float, float]:
+    """What is shown of a page: its left, bottom, right and top edge."""
     left, bottom, right, top = _box(page, "/MediaBox") or _A4
     crop = _box(page, "/CropBox")
     if crop:
         inner = max(left, crop[0]), max(bottom, crop[1]), min(right, crop[2]), min(top, crop[3])
         if inner[0] < inner[2] and inner[1] < inner[3]:
-            left, bottom, right, top = inner
-    return right - left, top - bottom
+            return inner
+    return left, bottom, right, top
 
 
 def turn(page: Object) -> int:
@@ -167,8 +173,6 @@ def _complete(page: Object, inherited: dict[str, Object]) -> None:
     for key, value in inherited.items():
         if key not in page:
             page[key] = value
-    if "/Parent" in page:
-        del page["/Parent"]
     if page.get("/Type") != Name.Page:
         page["/Type"] = Name.Page
     if _box(page, "/MediaBox") is None:

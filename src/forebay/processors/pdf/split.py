@@ -19,7 +19,7 @@ from forebay.rules.verdict import ErrorClass
 
 PDF: Final = "application/pdf"
 _SLACK: Final = 256 * 1024
-_LEFT_OUT: Final = ("/B", "/Thumb", "/PieceInfo", "/AA")
+_LEFT_OUT: Final = ("/Parent", "/B", "/Thumb", "/PieceInfo", "/AA")
 
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
