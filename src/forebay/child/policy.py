@@ -33,7 +33,7 @@ _FILES = (
     "lremovexattr lsetxattr mkdir mkdirat mknod mknodat removexattr rename renameat renameat2 rmdir setxattr symlink "
     "symlinkat truncate unlink unlinkat utime utimensat utimes"
 )
-_OUTSIDE = " ".join((_NETWORK, _PROCESSES, _OTHERS, _SYSTEM)).split()
+_OUTSIDE = f"{_NETWORK} {_PROCESSES} {_OTHERS} {_SYSTEM}".split()
 
 
 def parser() -> dict[str, seccomp.Block]:

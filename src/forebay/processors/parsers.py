@@ -108,7 +108,7 @@ class _Parser:
         try:
             sent = socket.send_fds(self._socket, [packed], files) if files else 0
             await asyncio.get_running_loop().sock_sendall(self._socket, packed[sent:])
-        except OSError:
+        except ConnectionError:
             raise _Ended from None
         return await self._next()
 
