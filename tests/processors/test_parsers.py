@@ -61,6 +61,7 @@ def test_what_a_verb_refuses_is_permanent_and_its_child_goes_on() -> None:
         assert "\x1b" not in caught.value.text
         assert "def fail" not in caught.value.text
         assert "RuntimeError" in caught.value.__notes__[0]
+        assert "\x1b" not in caught.value.__notes__[0]
         with pytest.raises(Permanent, match="KeyError"):
             await parsers.call("no_such_verb", {})
         assert await _pid(parsers) == pid
