@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from PIL import Image, ImageOps
@@ -48,4 +49,4 @@ def _small(picture: Image.Image) -> Image.Image:
 def _contrast(picture: Image.Image) -> float:
     """How much ink changes from row to row; it is highest where rows of print lie level."""
     rows = picture.resize((1, picture.height), Image.Resampling.BOX).tobytes()
-    return sum((one - two) ** 2 for one, two in zip(rows, rows[1:], strict=False)) / len(rows)
+    return sum((one - two) ** 2 for one, two in pairwise(rows)) / len(rows)

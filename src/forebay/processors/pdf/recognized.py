@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from statistics import median
 from typing import Any, Final
 
 from forebay.model.document import Block, BlockKind, Box, Line, Method, Page, Word
 from forebay.model.payload import Json
+from forebay.processors.pdf import layout
 from forebay.processors.pdf.files import contents_of, write
 from forebay.processors.pdf.language import language_of
-from forebay.processors.pdf.layout import LOWEST_LEVEL, marker_of
-from forebay.processors.pdf.words import UNPRINTABLE
+from forebay.processors.pdf.words import UNPRINTABLE, Row
 
 _WORD: Final = "5"
 _FIELDS: Final = 12
-_HEADING: Final = 1.4
-_LEVELS: Final = ((2.2, 1), (1.7, 2))
-_HEADING_LINES: Final = 3
-_HEADING_WORDS: Final = 30
+_LETTERS: Final = 0.72  # how high most words are, of the size of their print
+_SAME_SIZE: Final = (0.7, 1.3)
+_HEADING: Final = 1.3
 _LONG: Final = 3
+_BULLET: Final = "•"
+_MISREAD: Final = frozenset(("¢", "«", "»", "°", "©", "®", "e", "o", "¤"))  # as bullets come out
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One word of the TSV: where it belongs to, and its box in pixels of the picture."""
+    """One word of the TSV: its block, its paragraph and line in that, and its box in pixels of the picture."""
 
-    paragraph: tuple[int, int]
-    line: int
+    block: int
+    line: tuple[int, int]
     left: int
     top: int
     width: int
@@ -113,47 +114,41 @@ def _words(table: str) -> Iterator[Found]:
         if text:
             block, paragraph, line, _, left, top, width, height = map(int, fields[2:10])
             confidence = min(1.0, max(0.0, float(fields[10]) / 100))
-            yield Found((block, paragraph), line, left, top, width, height, confidence, text)
+            yield Found(block, (paragraph, line), left, top, width, height, confidence, text)
 
 
 def _blocks(words: list[Found], seen: Picture) -> Iterator[Block]:
-    if not words:
-        return
-    body = median(word.height for word in words)
-    last = ""
-    for _, group in groupby(words, key=lambda word: word.paragraph):
-        lines = [list(line) for _, line in groupby(group, key=lambda word: word.line)]
-        for item in _items(lines, last):
-            marker = marker_of(item[0][0].text, len(item[0]), last)
-            last = marker or last
-            kind = BlockKind.LIST_ITEM if marker else BlockKind.PARAGRAPH
-            level = _level(item, body)
+    """Tesseract's own blocks, which are columns or parts of them, in paragraphs by the same rules as a text layer."""
+    body = median([word.height for word in words]) / _LETTERS if words else 1.0
+    for _, group in groupby(words, key=lambda word: word.block):
+        found = list(group)
+        rows = list(_rows(found, body))
+        texts = [_BULLET if word.text in _MISREAD else word.text for word in found]
+        for part in layout.blocks(rows, texts, body, (1.0, 1.0), heading=_HEADING):
+            if part.kind is BlockKind.LIST_ITEM and texts[part.rows[0].start] == _BULLET:
+                found[part.rows[0].start] = replace(found[part.rows[0].start], text=_BULLET)
+            lines = (found[row.start : row.end] for row in part.rows)
             yield Block(
-                tuple(Line(tuple(Word(one.text, seen.box(one), one.confidence) for one in line)) for line in item),
-                BlockKind.HEADING if level else kind,
-                level,
+                tuple(Line(tuple(Word(one.text, seen.box(one), one.confidence) for one in line)) for line in lines),
+                part.kind,
+                part.level,
             )
 
 
-def _items(lines: list[list[Found]], last: str) -> Iterator[list[list[Found]]]:
-    """A paragraph, cut before each line that a marker begins."""
-    item: list[list[Found]] = []
-    for line in lines:
-        marker = marker_of(line[0].text, len(line), last)
-        if marker and item:
-            yield item
-            item = []
-        last = marker or last
-        item.append(line)
-    yield item
-
-
-def _level(lines: list[list[Found]], body: float) -> int | None:
-    words: Iterable[Found] = [word for line in lines for word in line]
-    heights = [word.height for word in words]
-    ratio = median(heights) / max(1.0, body)
-    if ratio < _HEADING or len(lines) > _HEADING_LINES or len(heights) > _HEADING_WORDS:
-        return None
-    if sum(sum(map(str.isalpha, word.text)) for word in words) < _LONG:
-        return None
-    return next((level for least, level in _LEVELS if ratio >= least), LOWEST_LEVEL)
+def _rows(words: list[Found], body: float) -> Iterator[Row]:
+    """Lines as rows in pixels; heights differ from line to line, by the letters that are in it, where sizes do not."""
+    start = 0
+    for _, group in groupby(words, key=lambda word: word.line):
+        line = list(group)
+        size = median([word.height for word in line]) / _LETTERS
+        least, most = _SAME_SIZE
+        yield Row(
+            start,
+            start + len(line),
+            min(word.left for word in line),
+            min(word.top for word in line),
+            max(word.left + word.width for word in line),
+            max(word.top + word.height for word in line),
+            body if least * body < size < most * body else max(1.0, size),
+        )
+        start += len(line)

@@ -25,11 +25,12 @@ _PAPER: Final = 255
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
     """Write the page as a PGM image, turned clockwise by `turn`, and then by what levels its lines, as is answered."""
     chunk, output = files
-    number = arguments["page"] + 1
+    index, first = arguments["page"], arguments.get("first", 1)
+    number = first + index
     with document(contents_of(chunk)) as (handle, count):
-        if not 1 <= number <= count:
+        if not 0 <= index < count:
             raise Refused(ErrorClass.INVALID_PDF, f"There is no page {number} in {count} pages.")
-        with leaf(handle, number - 1) as page:
+        with leaf(handle, index, first=first) as page:
             drawn = picture(page, arguments["dpi"], number)
     width, height = drawn.size
     turned = drawn.rotate(-arguments.get("turn", 0), expand=True)

@@ -74,7 +74,7 @@ def _pages(lines: int) -> Iterator[dict[str, Any]]:
 def _cover(pdf: Pdf, page: Object, text: bytes) -> None:
     """What is drawn so far may have changed the coordinates: it is put between a save and a restore."""
     content = page.get("/Contents")
-    before = list(content) if isinstance(content, Array) else [] if content is None else [content]  # type: ignore[call-overload]
+    before = list(content) if isinstance(content, Array) else [] if content is None else [content]
     layer = pdf.make_stream(zlib.compress(b"\nQ\n" + text))
     layer["/Filter"] = Name.FlateDecode
     page["/Contents"] = Array([pdf.make_stream(b"q\n"), *before, layer])
