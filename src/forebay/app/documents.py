@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
 from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
@@ -76,18 +77,33 @@ class AppDocuments:
         if parsers is not None:
             await parsers.aclose()
 
-    def job(self, source: Path | IO[bytes], *, name: str | None = None, **terms: Any) -> NewJob:  # noqa: ANN401 - of Documents.job
-        """Look at a document and store its bytes, unless its job is known already."""
+    def job(
+        self,
+        source: Path | IO[bytes],
+        *,
+        name: str | None = None,
+        approve: Callable[[str], None] | None = None,
+        anew: bool = False,
+        **terms: Any,  # noqa: ANN401 - of Documents.job
+    ) -> NewJob:
+        """Look at a document and store its bytes, unless its job is known already, or even then: `anew`.
+
+        `approve` gets its sha256 and may raise, before anything is stored.
+        """
         with opened(source) as file:
             document = self.look(file, name or _name(source))
             job = self.pipeline.job(document, **terms)
+            if approve is not None:
+                approve(document.sha256)
             tenant = terms.get("tenant", DEFAULT_TENANT)
-            if self._app.ledger.get_job(job.id) is None:
-                intake.keep(file, document, self._app.blobs, tenant)
+            if anew or self._app.ledger.get_job(job.id) is None:
+                with _readable():
+                    intake.keep(file, document, self._app.blobs, tenant)
         return job
 
     def look(self, file: IO[bytes], name: str) -> intake.Document:
-        return intake.looked_at(file, name, max_bytes=self._app.settings.document_max_bytes)
+        with _readable():
+            return intake.looked_at(file, name, max_bytes=self._app.settings.document_max_bytes)
 
 
 def _name(source: Path | IO[bytes]) -> str:
@@ -100,16 +116,31 @@ def opened(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
         yield source
         return
     try:
-        file = source.open("rb")
+        with _readable():
+            # To open a pipe would be to wait for who writes it, and what is no file cannot be read twice.
+            special = not S_ISREG(source.stat().st_mode) and not source.is_dir()
+            file = None if special else source.open("rb")
     except FileNotFoundError:
         raise NotFound(f"There is no file {printable(str(source))}.", remedy="Check its name.") from None
     except IsADirectoryError:
         raise BadInput(f"{printable(str(source))} is a folder.", remedy="Name the files in it.") from None
+    if file is None:
+        raise BadDocument(
+            "It is a device or a pipe.", remedy="Save it as a file first.", error_class=ErrorClass.REFUSED
+        )
+    with file:
+        yield file
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError):
+        raise
     except OSError as error:
         raise BadDocument(
             f"It cannot be read: {error.strerror}.",
-            remedy="Check who may read it.",
+            remedy="Check who may read it, and the disk.",
             error_class=ErrorClass.REFUSED,
         ) from None
-    with file:
-        yield file

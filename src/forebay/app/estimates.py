@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.app.documents import opened
 from forebay.app.working import run
 from forebay.engine.signals import Permanent, Retry
-from forebay.errors import BadDocument, ForebayError
+from forebay.errors import BadDocument, ForebayError, StoreError
 from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT
 from forebay.pipelines.cutting import Order
@@ -45,17 +45,24 @@ class Estimates:
     async def _look_all(self, paths: Sequence[Path]) -> None:
         room = asyncio.Semaphore(self._app.settings.processes)
 
-        async def look(path: Path) -> None:
+        async def look(path: Path) -> Look | ForebayError:
             async with room:
                 try:
-                    self.looks[path] = await self._look(path)
+                    return await self._look(path)
+                except StoreError:
+                    raise
                 except ForebayError as error:
-                    self.refused[path] = error
+                    return error
 
         try:
-            await asyncio.gather(*map(look, paths))
+            said = await asyncio.gather(*map(look, paths))
         finally:
             await self._app.aclose_documents()
+        for path, each in zip(paths, said, strict=True):
+            if isinstance(each, Look):
+                self.looks[path] = each
+            else:
+                self.refused[path] = each
 
     async def _look(self, path: Path) -> Look:
         documents = self._app.documents
@@ -91,6 +98,8 @@ class Estimates:
 
     def _stored(self, order: Order, page_count: int) -> list[tuple[int, int]]:
         """The chunks that were read before, as far as pages alone decide how a document is cut."""
+        if not self._app.has_ledger():
+            return []
         size = self._processor.max_pages
         ranges = [(first, min(first + size - 1, page_count)) for first in range(1, page_count + 1, size)]
         keys = {order.result_key(pages, self._processor): pages for pages in ranges}

@@ -80,6 +80,12 @@ class Forebay:
                 self._opened_ledger = self._open_ledger() if given is None or isinstance(given, str) else given
             return self._opened_ledger
 
+    def has_ledger(self) -> bool:
+        """Whether there is one already: looking must not make one."""
+        given = self._given_ledger
+        file = sqlite_file(given or self.settings.ledger) if given is None or isinstance(given, str) else None
+        return file is None or file.exists()
+
     @property
     def own_ledger(self) -> bool:
         """Whether it was made with a ledger, so that the settings' one does not count."""

@@ -1,134 +1,134 @@
-"""Writes what was read of a document into files: whole or not at all, and never over a file of somebody else's."""
+"""Puts outputs in their place: whole or not at all, and never over a file of somebody else's."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from forebay.blobs import BlobRef
-from forebay.errors import BadInput, Conflict, NotCompleted
+from forebay.app import exporting
+from forebay.app.naming import Names
+from forebay.errors import BadInput, Conflict
 from forebay.ids import printable
 from forebay.model.exchange import Remembered
 from forebay.model.job import Job
-from forebay.pipelines import sniffing
-from forebay.pipelines.exports import EXPORTS
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
 
-SEARCHABLE = "pdf"
-FORMATS = (*EXPORTS, SEARCHABLE)
-SUFFIXES = {name: export.suffix for name, export in EXPORTS.items()} | {SEARCHABLE: ".ocr.pdf"}
 _PIECE = 1 << 20
 
 
 class Outputs:
-    """Where the outputs of a document go, and which of the files there are ours."""
+    """Where the outputs of a document go, and which of the files there are its own.
+
+    Its own is what was written for the same file or for the same bytes, and was not changed since.
+    """
 
     def __init__(self, app: Forebay, formats: Sequence[str], *, folder: Path | None, overwrite: bool = False) -> None:
-        unknown = [name for name in formats if name not in FORMATS]
-        if unknown or not formats:
-            said = f"There is no format {printable(unknown[0])!r}." if unknown else "No format is given."
-            raise BadInput(said, remedy=f"Formats are: {', '.join(FORMATS)}.")
         self._app = app
-        self._formats = tuple(dict.fromkeys(formats))
+        self._formats = exporting.checked(formats)
         self._folder = folder
         self._overwrite = overwrite
+        self.names = Names(folder, [exporting.SUFFIXES[name] for name in self._formats])
+
+    def prepare(self) -> None:
+        """The folder that was named has to be one, and to take files, before anything is read."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unusable(self._folder, error.strerror) from None
+        if not os.access(self._folder, os.W_OK | os.X_OK):
+            raise _unusable(self._folder, "it is not to be written in")
 
     def targets(self, source: Path) -> dict[str, Path]:
-        """Beside the document, or in the folder that was named."""
-        folder = self._folder or source.parent
-        return {name: folder / f"{source.stem}{SUFFIXES[name]}" for name in self._formats}
+        name = self.names.of(source)
+        return {form: name.with_name(name.name + exporting.SUFFIXES[form]) for form in self._formats}
 
     def check(self, source: Path, document: str, tenant: str) -> None:
-        """Before anything is spent: refuses if an output would be written over what is not ours."""
+        """Before anything is spent: refuses if an output cannot be written, or only over what is not its own."""
         for target in self.targets(source).values():
-            if target.exists() and not self._overwrite and not self._ours(target, document, tenant):
-                raise Conflict(
-                    f"{printable(str(target))} is there already, and is not one of Forebay's outputs.",
-                    remedy="Name another folder with --out, or give --overwrite.",
-                )
+            try:
+                self._check_one(target, source, document, tenant)
+                parent = target.parent
+                if parent.exists() and not os.access(parent, os.W_OK | os.X_OK):
+                    raise _unusable(parent, "it is not to be written in")
+            except OSError as error:
+                raise _unusable(target, error.strerror) from None
 
-    async def write(self, source: Path, job: Job) -> list[Path]:
-        """The files that it wrote; those that are there with the same bytes are left as they are."""
-        merge = await asyncio.to_thread(self._app.ledger.get, job.merge_id or "")
-        if merge is None or merge.result_blob is None:
-            raise NotCompleted(f"Job {job.id} has no result.", remedy=f"`forebay why {job.id}` says why.")
-        ref = BlobRef(job.tenant, merge.result_blob)
-        targets = self.targets(source)
-        with self._app.blobs.open(ref) as merged:
-            for name, target in targets.items():
-                if name == SEARCHABLE:
-                    await self._write_searchable(merged, job, target)
-                else:
-                    await asyncio.to_thread(self._write, name, merged, job, target)
-        return [*targets.values()]
-
-    def _write(self, name: str, merged: IO[bytes], job: Job, target: Path) -> None:
-        with self._draft(target, job) as draft:
-            EXPORTS[name].write(merged, draft)
-
-    async def _write_searchable(self, merged: IO[bytes], job: Job, target: Path) -> None:
-        document = BlobRef(job.tenant, job.document or "")
-        with tempfile.TemporaryFile() as original, tempfile.TemporaryFile() as lines, self._draft(target, job) as draft:
-            media_type = await asyncio.to_thread(self._prepare, document, merged, original, lines)
-            files = [original.fileno(), lines.fileno(), draft.fileno()]
-            await self._app.documents.parsers().call("searchable", {"media_type": media_type}, files=files)
-
-    def _prepare(self, document: BlobRef, merged: IO[bytes], original: IO[bytes], lines: IO[bytes]) -> str:
-        with self._app.blobs.open(document) as stored:
-            media_type = sniffing.media_type(stored.read(sniffing.HEAD_BYTES))
-            stored.seek(0)
-            _copy(stored, original)
-        merged.seek(0)
-        _copy(merged, lines)
-        return media_type
-
-    @contextmanager
-    def _draft(self, target: Path, job: Job) -> Iterator[IO[bytes]]:
-        """A file that takes the target's place when the block ends well."""
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, path = tempfile.mkstemp(prefix=f".{target.name[:80]}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "w+b") as draft:
-                yield draft
-                draft.flush()
-                sha256 = _sha256(draft)
-                if target.exists() and _sha256_of(target) == sha256:
-                    Path(path).unlink()
-                else:
-                    self.check_one(target, job)
-                    os.fsync(draft.fileno())
-                    Path(path).chmod(0o666 & ~_umask())
-                    Path(path).replace(target)
-            key = _key(target, sha256)
-            self._app.ledger.remember([Remembered(tenant=job.tenant, key=key, document=job.document or sha256)])
-        except BaseException:
-            with suppress(OSError):
-                Path(path).unlink()
-            raise
-
-    def check_one(self, target: Path, job: Job) -> None:
-        """Once more, at the last moment: it may have come meanwhile."""
-        if target.exists() and not self._overwrite and not self._ours(target, job.document or "", job.tenant):
+    def _check_one(self, target: Path, source: Path, document: str, tenant: str) -> None:
+        if not target.exists():
+            return
+        name = printable(str(target))
+        if source.exists() and target.samefile(source):
+            raise Conflict(f"{name} is the document itself.", remedy="Name another folder with --out.")
+        if target.is_dir():
+            raise Conflict(f"{name} is a folder.", remedy="Name another folder with --out.")
+        if not self._overwrite and not self._owns(target, source, document, tenant):
             raise Conflict(
-                f"{printable(str(target))} is there now, and is not one of Forebay's outputs.",
+                f"{name} is there already, and is not an output of this document.",
                 remedy="Name another folder with --out, or give --overwrite.",
             )
 
-    def _ours(self, target: Path, document: str, tenant: str) -> bool:  # noqa: ARG002 - whichever document it was
-        return target.is_file() and bool(self._app.ledger.recall(tenant, [_key(target, _sha256_of(target))]))
+    async def write(self, source: Path, job: Job) -> list[Path]:
+        """The outputs of a document; those that are there with the same bytes are left as they are."""
+        targets = self.targets(source)
+        async with exporting.merged(self._app, job) as merged:
+            for form, target in targets.items():
+                with _draft(target) as draft:
+                    await exporting.write(self._app, job, merged, form, draft)
+                    await asyncio.to_thread(self._publish, draft, target, source, job)
+        return [*targets.values()]
+
+    def _publish(self, draft: IO[bytes], target: Path, source: Path, job: Job) -> None:
+        """Looks once more, at the last moment, for what may have come meanwhile."""
+        draft.flush()
+        sha256 = _sha256(draft)
+        same = target.is_file() and _sha256_of(target) == sha256
+        document = job.document or ""
+        if not same:
+            self._check_one(target, source, document, job.tenant)
+            os.fsync(draft.fileno())
+        # Known before it is there: who dies in between has left nothing that would look like somebody else's.
+        self._app.ledger.remember(
+            [
+                Remembered(tenant=job.tenant, key=key, document=document)
+                for key in _keys(target, sha256, source, document)
+            ]
+        )
+        if not same:
+            Path(draft.name).replace(target)
+
+    def _owns(self, target: Path, source: Path, document: str, tenant: str) -> bool:
+        return bool(self._app.ledger.recall(tenant, _keys(target, _sha256_of(target), source, document)))
 
 
-def _key(target: Path, sha256: str) -> str:
-    """What a file that we wrote is known by: where it lies and what was in it."""
-    return hashlib.sha256(f"output\0{target.absolute()}\0{sha256}".encode(errors="surrogateescape")).hexdigest()
+def _keys(target: Path, sha256: str, source: Path, document: str) -> list[str]:
+    """What an output is known by: where it lies, what is in it, and what it was made of, by name and by bytes."""
+    return [
+        hashlib.sha256(f"output\0{target.absolute()}\0{sha256}\0{made_of}".encode(errors="surrogateescape")).hexdigest()
+        for made_of in (source.absolute(), document)
+    ]
+
+
+@contextmanager
+def _draft(target: Path) -> Iterator[IO[bytes]]:
+    """A file beside the target, gone when the block ends unless it was given the target's name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = target.with_name(f".forebay-{secrets.token_hex(8)}")
+    try:
+        with path.open("x+b") as draft:
+            yield draft
+    finally:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _sha256_of(path: Path) -> str:
@@ -144,14 +144,7 @@ def _sha256(file: IO[bytes]) -> str:
     return sha256.hexdigest()
 
 
-def _copy(source: IO[bytes], target: IO[bytes]) -> None:
-    while piece := source.read(_PIECE):
-        target.write(piece)
-    target.flush()
-    target.seek(0)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _unusable(path: Path, why: str | None) -> BadInput:
+    return BadInput(
+        f"{printable(str(path))} cannot be written: {why or 'unknown'}.", remedy="Name another folder with --out."
+    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forebay.app.naming import Source
 from forebay.app.outputs import Outputs
 from forebay.app.plain import remedy
-from forebay.errors import BadDocument, ForebayError, StoreError
+from forebay.errors import BadDocument, ForebayError, NotFound, ResultCorrupt, StoreError
 from forebay.ids import printable
 from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
@@ -25,8 +28,10 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.2
 _LOOKS = 200
+_WATCH_S = 1.0
 _WHY_S = 2.0
 _REFUSED_EXIT = 7
+_ENDED = frozenset({"completed", "failed", "canceled", "refused", "unwritten"})
 
 
 @dataclass(slots=True)
@@ -45,10 +50,11 @@ class Item:
     hole_count: int = 0
     waits: str = ""
     outputs: list[Path] = field(default_factory=list)
+    mended: bool = False
 
     @property
     def ended(self) -> bool:
-        return self.status in {"completed", "failed", "canceled", "refused", "unwritten"}
+        return self.status in _ENDED
 
     def end(self, status: str, error_class: str, text: str, *, todo: str = "", exit_code: int = 1) -> None:
         self.status = status
@@ -59,7 +65,7 @@ class Item:
 
 
 class Run:
-    """`sources` may be endless, as those of a folder that is watched; `told` hears of each item that changed."""
+    """`told` hears of each item that changed, `noted` of what is to be said besides."""
 
     def __init__(
         self,
@@ -70,83 +76,99 @@ class Run:
         force: bool,
         who: str,
         told: Callable[[Item], None],
+        noted: Callable[[str], None],
     ) -> None:
         self._app = app
         self._outputs = outputs
         self._terms = terms
         self._tenant: str = terms.get("tenant", DEFAULT_TENANT)
+        self._action = Action(who=who, tenant=self._tenant)
         self._force = force
-        self._who = who
         self._told = told
+        self._noted = noted
         self._why_at = 0.0
+        self._looked_at = 0
+        self._rests = False
         self.items: list[Item] = []
-        self.done = False
 
-    async def follow(self, sources: Iterable[Path | None], drain: Callable[[str], None]) -> None:
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left undone of what was found up to now."""
+        return self._rests and all(item.ended for item in self.items)
+
+    async def follow(self, looks: Iterator[Sequence[Source]], drain: Callable[[str], None]) -> None:
         """Take in one file after the other and look after those that are under way, until all have ended.
 
-        A source that is None says that there may be more later.
+        The sources come in one look, or in one after the other as long as folders are watched.
         """
-        taking = asyncio.create_task(self._take_all(iter(sources)))
+        taking = asyncio.create_task(self._take_all(looks))
         try:
-            while not (taking.done() and all(item.ended for item in self.items)):
+            while not (taking.done() and self.done):
                 if taking.done():
                     taking.result()
                 await self._look()
                 await asyncio.sleep(_LOOK_S)
-            taking.result()
         finally:
             taking.cancel()
-        self.done = True
         drain("done")
 
-    async def _take_all(self, sources: Iterator[Path | None]) -> None:
-        for source in sources:
-            if source is None:
-                await asyncio.sleep(1.0)
-                continue
-            item = Item(source)
-            self.items.append(item)
-            await asyncio.to_thread(self._take, item)
-            self._told(item)
+    async def _take_all(self, looks: Iterator[Sequence[Source]]) -> None:
+        while (sources := await asyncio.to_thread(next, looks, None)) is not None:
+            self._rests = not sources
+            for path in self._outputs.names.give(sources):
+                name = self._outputs.names.of(path).name
+                self._noted(f"{printable(str(path))}: others are called so too; its outputs are {printable(name)}.*")
+            for source in sources:
+                item = Item(source.path)
+                self.items.append(item)
+                await asyncio.to_thread(self._take, item)
+                self._told(item)
+            self._rests = True
+            if not sources:
+                await asyncio.sleep(_WATCH_S)
 
     def _take(self, item: Item) -> None:
         try:
-            job = self._app.documents.job(item.path, **self._terms)
-            self._outputs.check(item.path, job.document or "", self._tenant)
+            approve = partial(self._outputs.check, item.path, tenant=self._tenant)
+            job = self._app.documents.job(item.path, approve=approve, **self._terms)
             item.job_id = self._app.ledger.submit([job])[0].id
             self._take_up(item)
-        except BadDocument as error:
-            item.end("refused", error.error_class, error.what, todo=error.remedy, exit_code=_REFUSED_EXIT)
         except StoreError:
             raise
         except ForebayError as error:
-            item.end("refused", error.code, error.what, todo=error.remedy, exit_code=error.exit_code)
+            error_class = error.error_class if isinstance(error, BadDocument) else error.code
+            item.end("refused", error_class, error.what, todo=error.remedy, exit_code=error.exit_code)
 
     def _take_up(self, item: Item) -> None:
         """What failed before is tried again, unless that cannot help."""
         job = self._app.ledger.get_job(item.job_id or "")
-        if job is None:
-            return
-        if job.status not in {Status.FAILED, Status.CANCELED}:
+        if job is None or job.status not in {Status.FAILED, Status.CANCELED}:
             item.status = Status.RUNNING  # also one that is completed: its outputs are still to be written
             return
         failed = self._failed(job)
         if failed is not None and not self._force and not _may_help(failed):
             self._end_failed(item, job)
             return
-        acted = self._app.ledger.retry([job.id], Action(who=self._who, tenant=self._tenant), force=self._force)[0]
-        if acted.done:
+        acted = self._app.ledger.retry([job.id], self._action, force=self._force)[0]
+        if acted.done or not self._has_ended(job):
             item.status = Status.PENDING
         else:
-            item.end("failed", acted.outcome, f"PERMANENT: {acted.text}", exit_code=1)
+            item.end("failed", acted.outcome, f"PERMANENT: {acted.text}")
+
+    def _has_ended(self, job: Job) -> bool:
+        """Somebody else may have retried it in the same moment."""
+        now = self._app.ledger.get_job(job.id)
+        return now is not None and now.status in {Status.FAILED, Status.CANCELED}
 
     async def _look(self) -> None:
+        """At some of those that are under way, so that many do not keep the store busy; then at the next."""
         under_way = [item for item in self.items if item.job_id is not None and not item.ended]
-        for item in under_way[:_LOOKS]:
+        first = self._looked_at if self._looked_at < len(under_way) else 0
+        self._looked_at = first + _LOOKS
+        for item in islice(under_way, first, self._looked_at):
             job = await asyncio.to_thread(self._app.ledger.get_job, item.job_id or "")
             if job is None:
-                item.end("failed", "not_found", "Its job was deleted meanwhile.")
+                item.end("failed", "not_found", "Its job was deleted meanwhile.", todo="Run it again.")
             elif job.status is Status.COMPLETED:
                 await self._write(item, job)
             elif job.status.terminal:
@@ -167,10 +189,10 @@ class Run:
 
     def _waits(self, job: Job) -> str:
         """What keeps it from going on, if something does; a chunk that runs is reason enough not to ask."""
-        if job.running_count or not job.chunk_count:
+        if job.running_count:
             return ""
-        reasons = self._app.standing(job.id).reasons
-        return reasons[-1].text if reasons else ""
+        standing = self._app.standing(job.id)
+        return standing.reasons[-1].text if standing.wait_reason is not None else ""
 
     def _pages(self, job: Job) -> int | None:
         split = self._app.ledger.get(member_id(job.id, Role.SPLIT, 1))
@@ -180,10 +202,18 @@ class Run:
     async def _write(self, item: Item, job: Job) -> None:
         try:
             item.outputs = await self._outputs.write(item.path, job)
-        except (OSError, ForebayError) as error:
-            code = error.code if isinstance(error, ForebayError) else "output_failed"
-            text = str(error) if isinstance(error, ForebayError) else f"An output cannot be written: {error}."
-            item.end("unwritten", code, printable(text))
+        except (ResultCorrupt, NotFound) as error:
+            await asyncio.to_thread(self._mend, item, job, error)
+            return
+        except StoreError:
+            raise
+        except ForebayError as error:
+            item.end("unwritten", error.code, error.what, todo=error.remedy, exit_code=error.exit_code)
+            return
+        except OSError as error:
+            text = printable(f"{error.strerror or error}: {error.filename or item.path}")
+            todo = "What was read is stored: make room, then run it again."
+            item.end("unwritten", "output_failed", f"An output cannot be written: {text}.", todo=todo)
             return
         merge = await asyncio.to_thread(self._app.ledger.get, job.merge_id or "")
         said = merge.result if merge else None
@@ -191,6 +221,20 @@ class Run:
             item.page_count = said["page_count"]  # type: ignore[assignment]  # written by our merge
             item.hole_count = sum(hole["page_end"] - hole["page_start"] + 1 for hole in said["holes"])  # type: ignore[union-attr,index,operator,call-overload,misc]  # same
         item.status, item.done_share = Status.COMPLETED, 1.0
+
+    def _mend(self, item: Item, job: Job, lost: ForebayError) -> None:
+        """What the stores lost can be had once more at no cost: the document is here, and a merge makes no call."""
+        merge = self._app.ledger.get(job.merge_id or "")
+        if item.mended or merge is None:
+            item.end("unwritten", lost.code, lost.what, todo=lost.remedy)
+            return
+        item.mended = True
+        self._app.documents.job(item.path, anew=True, **self._terms)
+        acted = self._app.ledger.lose_result(merge.id, merge.result_blob, self._action)
+        if acted.done or acted.outcome == "changed":
+            item.status = Status.RUNNING
+        else:
+            item.end("unwritten", lost.code, lost.what, todo=lost.remedy)
 
     def _end_failed(self, item: Item, job: Job) -> None:
         failed = self._failed(job)

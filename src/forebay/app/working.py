@@ -65,12 +65,24 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         loop.close()
 
 
-async def awork(app: Forebay, beside: Beside | None = None, **options: Unpack[Options]) -> None:
+async def awork(
+    app: Forebay,
+    beside: Beside | None = None,
+    *,
+    on_signal: Callable[[], None] | None = None,
+    **options: Unpack[Options],
+) -> None:
     worker = make_worker(app, **options)
     loop = asyncio.get_running_loop()
+
+    def drain(name: str) -> None:
+        if on_signal is not None:
+            on_signal()
+        worker.drain(name)
+
     with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a thread beside the main one
         for number in _SIGNALS:
-            loop.add_signal_handler(number, worker.drain, signal.Signals(number).name)
+            loop.add_signal_handler(number, drain, signal.Signals(number).name)
     watch = None if beside is None else loop.create_task(_beside(beside, worker.drain))
     try:
         await worker.run()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.options import Reading
-from forebay.errors import BadInput, ForebayError
+from forebay.errors import ForebayError
 from forebay.ids import printable
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _USUAL = Reading()
 _SOME_FAILED = 3
+_REFUSED = 7
 _COLUMNS = ("file", "pages", "scans", "stored", "notes")
 
 
@@ -28,7 +28,10 @@ def estimate(
     *files: Annotated[str, Parameter(name="FILES", help="PDFs, images, or folders with some.")],
     processor: Annotated[str, Parameter(help="Who would read the pages.")] = "local",
     language: Annotated[str | None, Parameter(help="Languages of the scans, such as eng+deu.")] = None,
-    ocr: Annotated[str | None, Parameter(help="auto, always or never.")] = None,
+    ocr: Annotated[
+        Literal["auto", "always", "never"] | None,
+        Parameter(help="auto reads a page's own text where it has some; auto unless given."),
+    ] = None,
     option: Annotated[
         list[str] | None, Parameter(negative="", help="An option of the processor, NAME=VALUE; may be given again.")
     ] = None,
@@ -42,26 +45,24 @@ def estimate(
     """Nothing is stored and nobody is called. What was read of the same bytes before costs nothing."""
     from forebay.app.estimates import Estimates
     from forebay.cli import reading
-    from forebay.cli.run import application_of, options_of
+    from forebay.cli.run import application_of, check_files, check_processor, options_of, tenant_of
     from forebay.cli.run_files import found
 
-    if not files:
-        raise BadInput("There are no FILES.", remedy="Name PDFs, images or folders: forebay estimate scan.pdf.")
+    check_files(files, "estimate")
     call_s = None if call_time is None else reading.duration("--call-time", call_time)
-    terms: dict[str, Any] = {
-        "processor": processor,
-        "options": options_of(option, language=language, ocr=ocr),
-        "tenant": tenant,
-    }
+    options = options_of(option, language=language, ocr=ocr)
     with application_of(app, common) as application:
-        made = Estimates(application, **{name: value for name, value in terms.items() if value is not None})
-        made.look_all([path for path in found([Path(file) for file in files]) if path is not None])
+        check_processor(application, processor, options)
+        made = Estimates(application, processor=processor, options=options, **tenant_of(tenant))
+        made.look_all([source.path for source in found(files)])
         total = made.total(call_s)
     _tell(made, total, common)
-    refused = list(made.refused.values())
-    if not refused:
+    codes = {error.exit_code for error in made.refused.values()}
+    if not codes:
         return 0
-    return refused[0].exit_code if not made.looks else _SOME_FAILED
+    if made.looks:
+        return _SOME_FAILED
+    return codes.pop() if len(codes) == 1 else _REFUSED
 
 
 def _tell(made: Estimates, total: Estimate | None, common: Reading) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -15,9 +17,10 @@ from forebay.errors import BadInput, NotCompleted
 from forebay.ids import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from forebay.app.forebay import Forebay
     from forebay.model.job import Job
-    from forebay.model.payload import Json
     from forebay.model.task import Task
 
 _USUAL = Common()
@@ -36,24 +39,59 @@ def result(
     common: Common = _USUAL,
 ) -> None:
     """Bytes are written as they are, anything else as JSON."""
+    if form is not None:
+        _hand_out_document(identifier, form, target, common)
+        return
     with opened(common) as app:
         found = app.resolve(identifier)
-        value = _value(app, found) if form is None else _written(app, found, form)
+        _check_ended(app.get(found))
+        value = app.result(found)
     raw = value if isinstance(value, bytes) else f"{output.json_text(value, indent=2)}\n".encode()
-    if target is not None:
-        _save(Path(target), raw)
-    elif isinstance(value, bytes) and output.terminal():
-        raise BadInput(
-            f"The result is {len(value)} bytes, which a terminal cannot show.", remedy="Give --output FILE, or pipe it."
-        )
-    else:
-        sys.stdout.buffer.write(raw)
-        sys.stdout.buffer.flush()
+    if isinstance(value, bytes) and target is None:
+        _check_no_terminal(len(value))
+    with _opened_target(target) as file:
+        file.write(raw)
 
 
-def _value(app: Forebay, identifier: str) -> Json | bytes:
-    _check_ended(app.get(identifier))
-    return app.result(identifier)
+def _hand_out_document(identifier: str, form: str, target: str | None, common: Common) -> None:
+    """What was read of a document, in one of its formats, however large it is."""
+    import tempfile
+
+    from forebay.app import exporting
+
+    exporting.checked([form])
+    with opened(common) as app, tempfile.TemporaryFile() as draft:
+        _export(app, app.resolve(identifier), form, draft)
+        size = draft.seek(0, 2)
+        draft.seek(0)
+        if target is None and output.terminal():
+            if form == exporting.SEARCHABLE:
+                _check_no_terminal(size)
+            for line in draft:
+                output.lines(line.decode(), indent="")
+            return
+        with _opened_target(target) as file:
+            shutil.copyfileobj(draft, file)
+
+
+def _export(app: Forebay, identifier: str, form: str, draft: IO[bytes]) -> None:
+    from forebay.app import exporting
+    from forebay.app.working import run
+    from forebay.model.job import Job
+
+    job = app.get(identifier)
+    if not isinstance(job, Job) or job.document is None:
+        raise BadInput(f"{identifier} is no job of a document.", remedy="Leave out --format.")
+    _check_ended(job)
+
+    async def export(job: Job) -> None:
+        try:
+            async with exporting.merged(app, job) as merged:
+                await exporting.write(app, job, merged, form, draft)
+        finally:
+            await app.aclose_documents()
+
+    run(export(job))
 
 
 def _check_ended(found: Task | Job) -> None:
@@ -64,35 +102,21 @@ def _check_ended(found: Task | Job) -> None:
         )
 
 
-def _written(app: Forebay, identifier: str, form: str) -> bytes:
-    """What was read of a document, in one of its formats."""
-    import tempfile
-
-    from forebay.app.outputs import Outputs
-    from forebay.app.working import run
-    from forebay.model.job import Job
-
-    job = app.get(identifier)
-    if not isinstance(job, Job) or job.document is None:
-        raise BadInput(f"{identifier} is no job of a document.", remedy="Leave out --format.")
-    _check_ended(job)
-    with tempfile.TemporaryDirectory() as folder:
-        outputs = Outputs(app, [form], folder=Path(folder))
-
-        async def write() -> list[Path]:
-            try:
-                return await outputs.write(Path("result"), job)
-            finally:
-                await app.aclose_documents()
-
-        (file,) = run(write())
-        return file.read_bytes()
-
-
-def _save(target: Path, raw: bytes) -> None:
-    try:
-        target.write_bytes(raw)
-    except OSError as error:
+def _check_no_terminal(size: int) -> None:
+    if output.terminal():
         raise BadInput(
-            f"{shown(str(target))} cannot be written: {error.strerror}.", remedy="Name another file."
-        ) from None
+            f"The result is {size} bytes, which a terminal cannot show.", remedy="Give --output FILE, or pipe it."
+        )
+
+
+@contextmanager
+def _opened_target(target: str | None) -> Iterator[IO[bytes]]:
+    if target is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with Path(target).open("wb") as file:
+            yield file
+    except OSError as error:
+        raise BadInput(f"{shown(target)} cannot be written: {error.strerror}.", remedy="Name another file.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,16 +12,19 @@ from cyclopts import Parameter
 
 from forebay.cli import INTERRUPTED, output
 from forebay.cli.options import Reading
-from forebay.errors import BadInput
+from forebay.errors import BadInput, NotFound
+from forebay.ids import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from forebay.app.forebay import Forebay
-    from forebay.app.running import Item
+    from forebay.app.running import Item, Run
 
 _USUAL = Reading()
 _SOME_FAILED = 3
+_REFUSED = 7
+_MAX_CONCURRENCY = 1000
 
 
 def run(
@@ -46,7 +50,9 @@ def run(
     ] = False,
     reuse: Annotated[bool, Parameter(help="Use what is stored of the same pages.")] = True,
     force: Annotated[bool, Parameter(negative="", help="Try again what failed for good.")] = False,
-    overwrite: Annotated[bool, Parameter(negative="", help="Write over files that are not Forebay's.")] = False,
+    overwrite: Annotated[
+        bool, Parameter(negative="", help="Write over files that are not outputs of the same document.")
+    ] = False,
     watch: Annotated[bool, Parameter(negative="", help="Follow the folders until Ctrl-C.")] = False,
     app: Annotated[
         str | None, Parameter(help="The application with processors of your own: module:app or path/to/file.py:app.")
@@ -56,42 +62,49 @@ def run(
     common: Reading = _USUAL,
 ) -> int:
     """Ctrl-C stops cleanly, and the same command goes on; what was read of the same bytes is not read again."""
+    from forebay.app import exporting
     from forebay.app.outputs import Outputs
     from forebay.app.running import Run
     from forebay.app.working import awork
     from forebay.app.working import run as run_loop
     from forebay.cli.opening import who
-    from forebay.cli.run_files import found
+    from forebay.cli.run_files import followed, found
     from forebay.cli.run_progress import Progress
+    from forebay.model.names import check_count
     from forebay.observe.logs import configure
 
-    if not files:
-        raise BadInput("There are no FILES.", remedy="Name PDFs, images or folders: forebay run scan.pdf.")
+    check_files(files, "run")
+    forms = exporting.checked([name.strip().lower() for each in formats or ["md,json"] for name in each.split(",")])
     options = options_of(option, language=language, ocr=ocr)
-    application = application_of(app, common)
-    with application:
+    if concurrency is not None:
+        check_count("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
+    with application_of(app, common) as application:
         configure("info" if common.verbose else "error", application.settings.log_format)
-        outputs = Outputs(
-            application, _formats(formats), folder=None if out is None else Path(out), overwrite=overwrite
-        )
-        terms: dict[str, Any] = {
-            "processor": processor,
-            "options": options,
-            "allow_holes": allow_holes,
-            "reuse": reuse,
-        } | ({} if tenant is None else {"tenant": tenant})
-        application.documents.pipeline.processor(processor).checked(options)
-        with Progress() as progress:
-            running = Run(application, outputs, terms=terms, force=force, who=who(), told=progress.told)
+        check_processor(application, processor, options)
+        terms = {"processor": processor, "options": options, "allow_holes": allow_holes, "reuse": reuse}
+        terms |= tenant_of(tenant)
+        outputs = Outputs(application, forms, folder=None if out is None else Path(out), overwrite=overwrite)
+        looks = followed(files) if watch else iter([found(files)])
+        outputs.prepare()
+        with Progress(_record_now if common.output == "ndjson" else None) as progress:
+            running = Run(
+                application,
+                outputs,
+                terms=terms,
+                force=force,
+                who=who(),
+                told=progress.told,
+                noted=progress.say,
+            )
             progress.of(running)
-            sources = found([Path(file) for file in files], watch=watch)
-            run_loop(awork(application, partial(running.follow, sources), concurrency=concurrency))
-    _tell(running.items, common)
-    return _code(running.items, done=running.done)
+            beside = partial(running.follow, looks)
+            run_loop(awork(application, beside, on_signal=progress.interrupted, concurrency=concurrency))
+    return _answer(running, common)
 
 
-def _formats(given: Sequence[str] | None) -> list[str]:
-    return [name.strip().lower() for each in given or ["md,json"] for name in each.split(",")]
+def check_files(files: Sequence[str], command: str) -> None:
+    if not files:
+        raise BadInput("There are no FILES.", remedy=f"Name PDFs, images or folders: forebay {command} scan.pdf.")
 
 
 def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, str]:
@@ -99,9 +112,17 @@ def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, st
     for each in given or ():
         name, mark, value = each.partition("=")
         if not name or not mark:
-            raise BadInput(f"--option {each!r} is no NAME=VALUE.", remedy="Write it as in --option dpi=300.")
+            raise BadInput(f"--option {shown(each)} is no NAME=VALUE.", remedy="Write it as in --option dpi=300.")
+        if name in options:
+            raise BadInput(f"The option {shown(name)} is given twice.", remedy="Give it once.")
         options[name] = value
     return options
+
+
+def tenant_of(tenant: str | None) -> dict[str, Any]:
+    from forebay.model.names import check_name
+
+    return {} if tenant is None else {"tenant": check_name("tenant", tenant)}
 
 
 def application_of(target: str | None, common: Reading) -> Forebay:
@@ -111,16 +132,43 @@ def application_of(target: str | None, common: Reading) -> Forebay:
 
     if target is None:
         return Forebay(settings=settings_of(common))
+    # By way of the environment, where the application looks for its settings.
     os.environ.update(environment(common))
     if common.ledger is not None:
         os.environ["FOREBAY_LEDGER"] = common.ledger
-    return load(target, verbose=common.verbose)
+    app = load(target, verbose=common.verbose)
+    if common.ledger is not None and app.own_ledger:
+        raise BadInput(
+            f"{shown(target)} was made with a ledger of its own.",
+            remedy="Leave out --ledger, or make it with Forebay().",
+        )
+    return app
 
 
-def _tell(items: Sequence[Item], common: Reading) -> None:
-    if common.output == "table":
-        return
-    output.write([_record(item) for item in items], common.output)
+def check_processor(app: Forebay, name: str, options: Mapping[str, str]) -> None:
+    """A wrong word on the command line, whatever it names."""
+    try:
+        app.documents.pipeline.processor(name).checked(options)
+    except NotFound as error:
+        raise BadInput(error.what, remedy=error.remedy) from None
+
+
+def _answer(running: Run, common: Reading) -> int:
+    items = running.items
+    if common.output == "json":
+        output.write([_record(item) for item in items], common.output)
+    elif common.output == "ndjson":
+        output.write([_record(item) for item in items if not item.ended], common.output)
+    if running.done:
+        return _code(items)
+    ended = sum(item.ended for item in items)
+    output.note(f"forebay: interrupted: {ended} of {len(items)} documents are done. The same command goes on.")
+    return INTERRUPTED
+
+
+def _record_now(item: Item) -> None:
+    output.write([_record(item)], "ndjson")
+    sys.stdout.flush()
 
 
 def _record(item: Item) -> dict[str, Any]:
@@ -134,15 +182,16 @@ def _record(item: Item) -> dict[str, Any]:
         "error_class": item.error_class,
         "error_text": item.error_text,
         "remedy": item.remedy or None,
+        "exit_code": item.exit_code if item.ended else INTERRUPTED,
     }
 
 
-def _code(items: Sequence[Item], *, done: bool) -> int:
-    if not done:
-        return INTERRUPTED
+def _code(items: Sequence[Item]) -> int:
     codes = {item.exit_code for item in items}
     if codes <= {0}:
         return 0
     if 0 in codes:
         return _SOME_FAILED
-    return codes.pop() if len(codes) == 1 else 1
+    if len(codes) == 1:
+        return codes.pop()
+    return _REFUSED if all(item.status == "refused" for item in items) else 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
 
 _LINE_S = 10.0
 _BARS = 8
-_MARKS = {"completed": "done", "canceled": "canceled"}
 
 
 class Progress:
-    """Called in the worker's loop, so it does little."""
+    """Called in the worker's loop, so it does little; `ended` hears of each item that has ended, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended: Callable[[Item], None] | None = None) -> None:
+        self._ended = ended
         self._run: Run | None = None
         self._bars: Bars | None = None
         self._rows: dict[int, TaskID] = {}
@@ -32,12 +34,13 @@ class Progress:
         self._told: set[int] = set()
         self._began_at = time.monotonic()
         self._line_at = self._began_at
+        self._signals = 0
 
     def of(self, run: Run) -> None:
         self._run = run
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             self._bars = _bars()
             self._bars.start()
             self._total = self._bars.add_task("all", total=None, note="")
@@ -52,14 +55,22 @@ class Progress:
     def told(self, item: Item) -> None:
         if item.ended and id(item) not in self._told:
             self._told.add(id(item))
-            self._say(_ended(item))
+            self.say(_end_of(item))
+            if self._ended is not None:
+                self._ended(item)
         if self._bars is not None:
             self._show(item, self._bars)
         elif time.monotonic() - self._line_at >= _LINE_S:
             self._line_at = time.monotonic()
             output.note(self._summary())
 
-    def _say(self, text: str) -> None:
+    def interrupted(self) -> None:
+        """A signal came."""
+        self._signals += 1
+        if self._signals == 1:
+            self.say("stopping: what runs may end, which takes at most drain_grace_s; once more to stop at once")
+
+    def say(self, text: str) -> None:
         if self._bars is not None:
             self._bars.console.print(text, markup=False, highlight=False)
         else:
@@ -94,7 +105,7 @@ class Progress:
         return f"{text}; {waits}" if waits else text
 
 
-def _ended(item: Item) -> str:
+def _end_of(item: Item) -> str:
     name = printable(str(item.path))
     if item.status == "completed":
         pages = "1 page" if item.page_count == 1 else f"{item.page_count} pages"
@@ -123,4 +134,6 @@ def _bars() -> Bars:
         TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
         transient=True,
+        # Answers that a program reads must not take the way of the bars.
+        redirect_stdout=sys.stdout.isatty(),
     )
