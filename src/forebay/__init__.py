@@ -1,8 +1,8 @@
 """Documents wait durably and go through rate-limited, paid APIs exactly as fast as the quota allows."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing's own costs more than all the rest of a process that only becomes another
 if TYPE_CHECKING:
     from forebay.app.finished import Finished
     from forebay.app.forebay import Forebay

@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from forebay.cli.checkup import EXTRAS, findings
@@ -24,8 +30,42 @@ def test_doctor_is_content_with_a_sound_installation(here: Ground) -> None:
     found = here.ok("doctor", "-o", "json").json
     assert {each["verdict"] for each in found} <= {"ok", "warn"}
     names = {each["name"] for each in found}
-    assert {"sqlite", "ledger", "blobs", "disk", "clock", "children"} < names
+    assert {"sqlite", "ledger", "blobs", "disk", "clock", "children", "sandbox"} < names
     assert {f"extra {name}" for name in EXTRAS} < names
+
+
+def test_doctor_tells_how_far_parsers_are_shut_off(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_PARSER_MEMORY_MB", "1536")
+    monkeypatch.setenv("FOREBAY_PARSER_CPU_S", "7.5")
+    found = next(each for each in here.ok("doctor", "-o", "json").json if each["name"] == "sandbox")
+    assert found["verdict"] == "ok"
+    assert found["text"].startswith("seccomp+landlock (ABI ")
+    assert found["text"].endswith("), 1.5 GiB, 7.5 s CPU")
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict", "says"),
+    [
+        ("seccomp.deny(['landlock_create_ruleset'])", "warn", "seccomp, 1 GiB, 20 s CPU; missing landlock: "),
+        ("seccomp.deny(['landlock_restrict_self'])", "fail", "The sandbox of a parser could not be set up"),
+    ],
+)
+def test_doctor_tells_what_the_sandbox_lacks(rules: str, verdict: str, says: str, tmp_path: Path) -> None:
+    code = (
+        f"import runpy; from forebay.child import seccomp; seccomp.install({rules}); "
+        "runpy.run_module('forebay', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "FOREBAY_HOME": str(tmp_path)},
+    )
+    found = next(each for each in json.loads(done.stdout) if each["name"] == "sandbox")
+    assert found["verdict"] == verdict
+    assert found["text"].startswith(says)
+    assert found["remedy"]
 
 
 def test_doctor_creates_nothing(here: Ground) -> None:

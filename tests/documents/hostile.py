@@ -114,16 +114,18 @@ def object_stream_bomb() -> bytes:
 
 def page_in_a_bomb() -> bytes:
     """The same with a sound page behind it: a reader that gives up on the first one may pass over it in silence."""
-    packed, filters = _nested(bomb(4 * GIB, beginning=b"3 0 " + page()))
-    return with_object_stream(packed, filters, pages=b"<< /Type /Pages /Kids [3 0 R 8 0 R] /Count 2 >>")
+    return with_object_stream(*_nested(bomb(4 * GIB, beginning=b"3 0 " + page())), second_page=page())
 
 
-def with_object_stream(data: bytes, filters: bytes = b"", *, pages: bytes = ONE_PAGE) -> bytes:
+def with_object_stream(data: bytes, filters: bytes = b"", *, second_page: bytes = b"") -> bytes:
     """Its first page lies in an object stream, where only a cross-reference stream can name it."""
     written = bytearray(b"%PDF-1.7\n")
-    rows = {0: (0, 0, 255), 3: (2, 6, 0)}
+    rows = {0: (0, 0, 255), 3: (2, 6, 0), 8: (0, 0, 255)}
     packed = stream(data, b"/Type /ObjStm /N 1 /First 4 " + filters)
-    for number, content in {1: CATALOG, 2: pages, 4: stream(TEXT), 5: FONT, 6: packed, 8: page()}.items():
+    contents = {1: CATALOG, 2: ONE_PAGE, 4: stream(TEXT), 5: FONT, 6: packed}
+    if second_page:
+        contents |= {2: b"<< /Type /Pages /Kids [3 0 R 8 0 R] /Count 2 >>", 8: second_page}
+    for number, content in contents.items():
         rows[number] = (1, len(written), 0)
         written += b"%d 0 obj\n%b\nendobj\n" % (number, content)
     at = len(written)

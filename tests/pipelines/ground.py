@@ -73,6 +73,14 @@ class Ground:
     def work(self) -> None:
         asyncio.run(asyncio.wait_for(awork(self.app, when_idle(self.app)), 60))
 
+    def work_until(self, condition: Callable[[], bool]) -> None:
+        async def beside(drain: Callable[[str], None]) -> None:
+            while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - it is the ledger that changes
+                await asyncio.sleep(0.02)
+            drain("seen")
+
+        asyncio.run(asyncio.wait_for(awork(self.app, beside), 60))
+
     def run(self, raw: bytes, **terms: Any) -> Job:  # noqa: ANN401 - same
         job_id = self.submit(raw, **terms)
         self.work()

@@ -1,0 +1,1 @@
+"""Parsers, and programs under limits, as real processes."""

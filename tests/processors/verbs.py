@@ -1,33 +1,33 @@
-"""Verbs that try what a document might make a parser try."""
+"""Verbs that do what documents make parsers do."""
 
 from __future__ import annotations
 
 import ctypes
+import io
+import mmap
 import os
-import resource
 import signal
-import socket
-import subprocess
-import sys
+import stat
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from importlib import import_module
+from typing import Any, NoReturn
 
 from forebay.engine.signals import Permanent
+from tests.processors.attempts import attempt
 
+Arguments = dict[str, Any]
 WARMED: list[str] = []
 
 
 def warm() -> None:
-    WARMED.append("yes")
+    WARMED.append("once")
 
 
-def echo(arguments: dict[str, Any], files: list[int]) -> Any:
+def echo(arguments: Arguments, files: list[int]) -> object:
     return arguments
 
 
-def who(arguments: dict[str, Any], files: list[int]) -> Any:
+def about(arguments: Arguments, files: list[int]) -> object:
     return {"pid": os.getpid(), "warmed": WARMED, "environment": dict(os.environ), "open": _open_files()}
 
 
@@ -42,190 +42,127 @@ def _open_files() -> list[int]:
     return found
 
 
-def copy(arguments: dict[str, Any], files: list[int]) -> Any:
-    data = os.read(files[0], 1 << 20)
-    return os.write(files[1], data.upper())
+def upper(arguments: Arguments, files: list[int]) -> object:
+    return os.write(files[1], os.read(files[0], 1 << 20).upper())
 
 
-def refuse(arguments: dict[str, Any], files: list[int]) -> Any:
-    raise Permanent("page 3 has a lock", error_class=arguments["as"])
+def refuse(arguments: Arguments, files: list[int]) -> NoReturn:
+    error = Permanent(arguments["text"])
+    error.error_class = arguments["as"]
+    raise error
 
 
-def fail(arguments: dict[str, Any], files: list[int]) -> Any:
+def fail(arguments: Arguments, files: list[int]) -> NoReturn:
     raise RuntimeError("odd \x1b[31m thing")
 
 
-def sleep(arguments: dict[str, Any], files: list[int]) -> Any:
-    if files:
-        os.write(files[0], b"x")
+def sleep(arguments: Arguments, files: list[int]) -> object:
+    for number in files:
+        os.write(number, b"x")
     time.sleep(arguments["seconds"])
     return os.getpid()
 
 
-def burn(arguments: dict[str, Any], files: list[int]) -> Any:
+def meet(arguments: Arguments, files: list[int]) -> object:
+    """Answers once another one has come to the meeting: it takes two at the same time."""
+    mine, theirs = files
+    os.write(mine, b"x")
+    while os.fstat(theirs).st_size == 0:
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def burn(arguments: Arguments, files: list[int]) -> object:
     until = time.process_time() + arguments["seconds"]
     while time.process_time() < until:
         pass
     return {"pid": os.getpid(), "used_s": time.process_time()}
 
 
-def allocate(arguments: dict[str, Any], files: list[int]) -> Any:
+def allocate(arguments: Arguments, files: list[int]) -> object:
     return len(bytearray(arguments["bytes"]))
 
 
-def abort_when_full(arguments: dict[str, Any], files: list[int]) -> Any:
+def abort_when_full(arguments: Arguments, files: list[int]) -> NoReturn:
+    """As C code does it that cannot go on."""
     kept = []
     try:
         while True:
-            kept.append(bytes([1]) * (16 << 20))
+            kept.append(b"x" * (16 << 20))
     except MemoryError:
         os.abort()
 
 
-def die(arguments: dict[str, Any], files: list[int]) -> Any:
-    os.kill(os.getpid(), getattr(signal, arguments["signal"]))
+def die(arguments: Arguments, files: list[int]) -> object:
+    os.kill(os.getpid(), signal.Signals[arguments["signal"]])
     time.sleep(30)
+    return None
 
 
-def crash(arguments: dict[str, Any], files: list[int]) -> Any:
-    ctypes.string_at(1)
+def crash(arguments: Arguments, files: list[int]) -> object:
+    return ctypes.string_at(1)
 
 
-def leave(arguments: dict[str, Any], files: list[int]) -> Any:
+def old_call(arguments: Arguments, files: list[int]) -> object:
+    """Asks the kernel as a 32-bit program does, with numbers of its own: 20 is getpid there, 59 nothing here."""
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(bytes.fromhex("b814000000cd80c3"))
+    return int(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))())
+
+
+def leave(arguments: Arguments, files: list[int]) -> NoReturn:
     os._exit(0)
 
 
-def write(arguments: dict[str, Any], files: list[int]) -> Any:
-    block = bytes(1 << 20)
-    return sum(os.write(files[0], block) for _ in range(arguments["megabytes"]))
+def write(arguments: Arguments, files: list[int]) -> object:
+    return sum(os.write(files[0], bytes(1 << 20)) for _ in range(arguments["megabytes"]))
 
 
-def large(arguments: dict[str, Any], files: list[int]) -> Any:
+def large(arguments: Arguments, files: list[int]) -> object:
     return "x" * arguments["bytes"]
 
 
-def rubbish(arguments: dict[str, Any], files: list[int]) -> Any:
-    line = next(number for number in _open_files() if _is_socket(number))
+def say(arguments: Arguments, files: list[int]) -> object:
+    line = next(number for number in _open_files() if stat.S_ISSOCK(os.fstat(number).st_mode))
     os.write(line, bytes.fromhex(arguments["hex"]))
     time.sleep(30)
+    return None
 
 
-def hang_up(arguments: dict[str, Any], files: list[int]) -> Any:
-    for number in _open_files()[3:]:
-        os.close(number)
+def hang_up(arguments: Arguments, files: list[int]) -> object:
+    os.closerange(3, 64)
     time.sleep(30)
+    return None
 
 
-def _is_socket(number: int) -> bool:
-    try:
-        return Path(f"/proc/self/fd/{number}").readlink().name.startswith("socket")
-    except OSError:
-        import stat  # noqa: PLC0415
-
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-
-
-def attempt(arguments: dict[str, Any], files: list[int]) -> Any:
-    """Try something; what came of it, as text."""
-    try:
-        return repr(_ATTEMPTS[arguments["what"]](arguments.get("with")))
-    except OSError as error:
-        return type(error).__name__
-    except RuntimeError as error:
-        return type(error).__name__
+def forget(arguments: Arguments, files: list[int]) -> object:
+    """Closes the lifeline and everything else but the connection, then waits."""
+    for number in _open_files():
+        if number not in files and not stat.S_ISSOCK(os.fstat(number).st_mode):
+            os.close(number)
+    return sleep(arguments, files)
 
 
-def _raise_limit(what: int) -> None:
-    resource.setrlimit(what, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
-
-def _call(name: str, *arguments: Any) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    found = int(getattr(libc, name)(*arguments))
-    if found < 0:
-        raise OSError(ctypes.get_errno(), name)
-    return found
-
-
-def _thread(_: Any) -> None:
-    import threading  # noqa: PLC0415
-
-    threading.Thread(target=print).start()
-
-
-def _own(_: Any) -> None:
-    import fcntl  # noqa: PLC0415
-
-    fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())
-
-
-_ATTEMPTS: dict[str, Callable[[Any], Any]] = {
-    "socket": lambda _: socket.socket().close(),
-    "unix": lambda _: socket.socket(socket.AF_UNIX).close(),
-    "pair": lambda _: [end.close() for end in socket.socketpair()],
-    "connect": lambda port: socket.create_connection(("127.0.0.1", port), timeout=2).close(),
-    "exec": lambda _: os.execv(sys.executable, [sys.executable, "-c", "pass"]),
-    "run": lambda _: subprocess.run([sys.executable, "-c", "pass"], check=True).returncode,
-    "fork": lambda _: _call("fork"),
-    "thread": _thread,
-    "ptrace": lambda _: _call("ptrace", 0x4206, os.getppid(), 0, 0),
-    "signal": lambda pid: os.kill(pid, 0),
-    "own": _own,
-    "read": lambda path: Path(path).read_text(),
-    "list": lambda path: len(os.listdir(path)),  # noqa: PTH208 - as plain as can be
-    "write": lambda path: Path(path).write_text("x"),
-    "delete": lambda path: Path(path).unlink(),
-    "chmod": lambda path: Path(path).chmod(0o777),
-    "memory": lambda _: _raise_limit(resource.RLIMIT_AS),
-    "prctl": lambda _: _call("prctl", 1, 0, 0, 0, 0),
-    "memfd": lambda _: os.close(os.memfd_create("x")),
-    "i386": lambda _: None,
-}
-
-
-def tools(arguments: dict[str, Any], files: list[int]) -> Any:
-    """Import what reads documents only now, and open one."""
-    import io  # noqa: PLC0415
-
-    import eld  # noqa: PLC0415
-    import pikepdf  # noqa: PLC0415
-    import pypdfium2  # noqa: PLC0415
-    from PIL import Image  # noqa: PLC0415
-
+def read_tools(arguments: Arguments, files: list[int]) -> object:
+    """Imports only now what reads documents, and opens one with it."""
+    pikepdf, pypdfium2, eld = (import_module(name) for name in ("pikepdf", "pypdfium2", "eld"))
+    image = import_module("PIL.Image")
     with os.fdopen(os.dup(files[0]), "rb") as file, pikepdf.open(file) as pdf:
-        pages = len(pdf.pages)
-        saved = io.BytesIO()
-        pdf.save(saved)
+        count = len(pdf.pages)
+        pdf.save(io.BytesIO())
     with os.fdopen(os.dup(files[0]), "rb") as file:
         document = pypdfium2.PdfDocument(file)
-        picture = document[0].render(scale=1).to_pil()
+        size = document[0].render(scale=1).to_pil().size
         document.close()
-    shrunk = io.BytesIO()
-    Image.new("L", (8, 8)).save(shrunk, "PNG")
+    image.new("L", (8, 8)).save(io.BytesIO(), "PNG")
     language = eld.LanguageDetector().detect("Das ist ein ganz gewöhnlicher deutscher Satz.").language
-    return {"pages": pages, "size": list(picture.size), "saved": len(saved.getvalue()) > 100, "language": language}
+    return {"pages": count, "size": list(size), "language": language}
 
 
 VERBS = {
     each.__name__: each
     for each in (
-        echo,
-        who,
-        copy,
-        refuse,
-        fail,
-        sleep,
-        burn,
-        allocate,
-        abort_when_full,
-        die,
-        crash,
-        leave,
-        write,
-        large,
-        rubbish,
-        hang_up,
-        attempt,
-        tools,
+        about, abort_when_full, allocate, attempt, burn, crash, die, echo, fail, forget, hang_up, large, leave, meet,
+        old_call, read_tools, refuse, say, sleep, upper, write,
     )
-}
+}  # fmt: skip

@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
 from forebay.ids import printable
+from forebay.model import budget
+from forebay.model.budget import Budget
 from forebay.model.job import NewJob
 from forebay.model.task import DEFAULT_TENANT
 from forebay.pipelines import intake
@@ -38,6 +40,7 @@ class AppDocuments:
         from forebay.processors.local import Local  # noqa: PLC0415 - only who has the extra
 
         self._app = app
+        self._budgets: list[Budget] = []
         self._parsers: Parsers | None = None
         processors: dict[str, Processor] = {}
         ground = Ground(
@@ -47,9 +50,18 @@ class AppDocuments:
             parser=self.parsers,
             processors=processors,
             max_pages=lambda: app.settings.document_max_pages,
+            budgets=self.budgets,
         )
         self.pipeline = Documents(ground, processors, app.registry)
         self.pipeline.add(Local(self.parsers))
+
+    def bound(self, budget: Budget) -> None:
+        self._budgets.append(budget)
+
+    def budgets(self) -> list[Budget]:
+        """Those of the code and those of the settings."""
+        written = self._app.settings.budgets or ""
+        return [*self._budgets, *(budget.parse(each) for each in written.split(",") if each.strip())]
 
     def parsers(self) -> Parsers:
         if self._parsers is None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from forebay.app.documents import AppDocuments
     from forebay.app.explain import Explainer
     from forebay.limits.limiter import Limiter
+    from forebay.model.budget import Budget
     from forebay.processors.function import Function, ProcessorOptions
     from forebay.settings import Settings
     from forebay.stores.limit_base import LimitStore
@@ -189,6 +190,11 @@ class Forebay:
             return function
 
         return register
+
+    def budget(self, budget: Budget) -> Budget:
+        """What a processor may use in a day or a month; a chunk that would use more waits for the next one."""
+        self.documents.bound(budget)
+        return budget
 
     @cached_property
     def documents(self) -> AppDocuments:

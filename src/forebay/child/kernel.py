@@ -7,7 +7,6 @@ import errno
 import os
 import struct
 import sys
-from typing import Any
 
 LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG = 1
@@ -15,7 +14,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION = 0x20080522
 
 
-def libc() -> Any:  # noqa: ANN401 - ctypes has no type for its functions
+def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

@@ -40,7 +40,7 @@ def missing() -> str | None:
 
 
 def restrict(readable: Iterable[Path]) -> None:
-    """This thread, for good; OSError if the kernel will not. A place that does not exist is left out."""
+    """Of the calling thread, for good; OSError if the kernel will not. A place that does not exist is left out."""
     ruleset = syscall(LANDLOCK_CREATE_RULESET, *_attributes(abi()), 0)
     if ruleset < 0:
         raise OSError(-ruleset, "Landlock made no set of rules")

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
             code = _exec_once(path, command)
         else:
             _hear_signals()
-            os.execv(path, command)
+            os.execv(path, list(command))  # noqa: S606 - what it is for
     except (OSError, ValueError) as error:
         sys.stderr.write(f"forebay.child: the limits could not be set: {error}\n")
         return _REFUSED

@@ -14,8 +14,10 @@ _FIOSETOWN, _SIOCSPGRP, _TIOCSTI, _TIOCLINUX = 0x8901, 0x8902, 0x5412, 0x541C
 _CLONE_THREAD = 0x10000
 
 _NETWORK = "accept accept4 bind connect listen socket socketpair io_uring_enter io_uring_register io_uring_setup"
-_PROCESSES = "execveat kcmp pidfd_getfd pidfd_open pidfd_send_signal process_madvise process_mrelease process_vm_readv"
-_OTHERS = "process_vm_writev ptrace rt_sigqueueinfo rt_tgsigqueueinfo perf_event_open userfaultfd"
+_PROCESSES = (
+    "execveat kcmp perf_event_open pidfd_getfd pidfd_open pidfd_send_signal process_madvise process_mrelease "
+    "process_vm_readv process_vm_writev ptrace rt_sigqueueinfo rt_tgsigqueueinfo userfaultfd"
+)
 _SYSTEM = (
     "acct add_key adjtimex bpf chroot clock_adjtime clock_settime delete_module fanotify_init finit_module fsconfig "
     "fsmount fsopen fspick init_module ioperm iopl kexec_file_load kexec_load keyctl modify_ldt mount mount_setattr "
@@ -33,7 +35,7 @@ _FILES = (
     "lremovexattr lsetxattr mkdir mkdirat mknod mknodat removexattr rename renameat renameat2 rmdir setxattr symlink "
     "symlinkat truncate unlink unlinkat utime utimensat utimes"
 )
-_OUTSIDE = " ".join((_NETWORK, _PROCESSES, _OTHERS, _SYSTEM)).split()
+_OUTSIDE = f"{_NETWORK} {_PROCESSES} {_SYSTEM}".split()
 
 
 def parser() -> dict[str, seccomp.Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import platform
@@ -21,10 +22,13 @@ from forebay.app.forebay import Forebay
 from forebay.cli.opening import settings_of
 from forebay.cli.options import Common
 from forebay.engine import strays
+from forebay.engine.signals import Retry
 from forebay.errors import ForebayError
 from forebay.failpoint import VARIABLE as FAILPOINTS
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.redact import mask_address
+from forebay.processors.level import Level
+from forebay.processors.parsers import NO_VERBS, Bounds, Parsers
 from forebay.settings import Settings
 from forebay.stores.address import newest_schema, sqlite_file
 from forebay.stores.sqlite.connection import check_version
@@ -73,6 +77,7 @@ def findings(common: Common) -> Iterator[Finding]:
     yield _disk(settings)
     yield _clock(settings)
     yield from _children()
+    yield _sandbox(settings)
     yield from _extras()
 
 
@@ -199,6 +204,32 @@ def _has_prctl() -> bool:
         return bool(ctypes.CDLL(None).prctl(get_name, ctypes.create_string_buffer(16), 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
+
+
+def _sandbox(settings: Settings) -> Finding:
+    """Of a parser child that is started for it: what holds there holds."""
+    bounds = Bounds(memory_mb=settings.parser_memory_mb, cpu_s=settings.parser_cpu_s)
+    try:
+        level = asyncio.run(_level(bounds))
+    except ForebayError as error:
+        return _failed("sandbox", error)
+    except Retry as error:
+        return Finding("fail", "sandbox", error.text, "Start `python -m forebay.child` by hand to see what it says.")
+    memory = bounds.memory_mb / 1024
+    size = f"{memory:.3g} GiB" if memory >= 1 else f"{bounds.memory_mb} MiB"
+    text = f"{level}, {size}, {bounds.cpu_s:g} s CPU"
+    if level.missing:
+        remedy = "Read untrusted documents on Linux 5.13 or newer, where nothing forbids seccomp and Landlock."
+        return Finding("warn", "sandbox", f"{text}; missing {', '.join(level.missing)}", remedy)
+    return Finding("ok", "sandbox", text)
+
+
+async def _level(bounds: Bounds) -> Level:
+    parsers = Parsers(1, bounds, verbs=NO_VERBS)
+    try:
+        return await parsers.level()
+    finally:
+        await parsers.aclose()
 
 
 def _extras() -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from forebay.engine.gate import Gate
 from forebay.engine.registry import call_arguments
 from forebay.engine.split import chunks_of
 from forebay.engine.watch import Watch
-from forebay.model.outcome import Canceled, Completed, Outcome
+from forebay.model.outcome import Canceled, Completed, Outcome, Rescheduled
 
 _ABANDON_S = 2.0
 
@@ -83,7 +83,7 @@ class InlineAttempt(Attempt):
         positional, named = call_arguments(payload)
         value = await self.kind.handler(self._context, *positional, **named)
         failpoint.reach("response_read")
-        if isinstance(value, (Completed, Canceled)):
+        if isinstance(value, (Completed, Rescheduled, Canceled)):
             return value  # a pipeline of ours, which has stored its result and knows what follows
         if self.kind.chunk_kind is not None:
             return await asyncio.to_thread(chunks_of, value, self.task, self.kind, self.submissions)

@@ -9,7 +9,7 @@ from forebay.model.exchange import Usage
 from forebay.model.job import Event
 from forebay.model.names import check_duration, check_instant, check_name
 from forebay.model.payload import check_json
-from forebay.model.task import NewTask
+from forebay.model.task import NewTask, WaitReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,7 @@ class Rescheduled(_Ended):
     until: float | None = None
     error_class: str | None = None
     text: str | None = None
+    wait_reason: WaitReason = WaitReason.RESCHEDULE
 
     def __post_init__(self) -> None:
         if self.error_class is not None:

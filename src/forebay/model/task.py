@@ -46,17 +46,17 @@ TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
 
 
 class WaitReason(StrEnum):
-    """Why a pending task does not start: the first four are stored with it, the rest derived when asked."""
+    """Why a pending task does not start: the first five are stored with it, the rest derived when asked."""
 
     RETRY = "retry"
     RESCHEDULE = "reschedule"
     SCHEDULED = "scheduled"
     DEPENDENCY = "dependency"
+    BUDGET = "budget"
     LIMIT = "limit"
     COOLDOWN = "cooldown"
     BREAKER = "breaker"
     QUOTA = "quota"
-    BUDGET = "budget"
     PAUSED = "paused"
     NO_WORKER = "no_worker"
 

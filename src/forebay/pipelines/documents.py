@@ -14,7 +14,7 @@ from forebay.errors import BadInput, NotFound
 from forebay.ids import shown
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
-from forebay.model.outcome import Canceled, Completed
+from forebay.model.outcome import Canceled, Completed, Rescheduled
 from forebay.model.task import DEFAULT_TENANT, Role
 from forebay.pipelines import finishing, processing, splitting
 from forebay.pipelines.cutting import Order
@@ -92,7 +92,7 @@ class Documents:
     async def _split(self, ctx: Context, order: dict[str, Any]) -> Completed:
         return await splitting.split(self._ground, ctx, Order(**order))
 
-    async def _process(self, ctx: Context, **payload: Any) -> Completed:  # noqa: ANN401 - JSON of our own
+    async def _process(self, ctx: Context, **payload: Any) -> Completed | Rescheduled:  # noqa: ANN401 - JSON of our own
         return await processing.process(self._ground, ctx, payload)
 
     async def _stored(self, ctx: Context, **payload: Any) -> Completed:  # noqa: ANN401 - same

@@ -18,7 +18,7 @@ from forebay.pipelines.cutting import Order
 from forebay.pipelines.facts import Summed
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.merging import Hole, Piece, merged
-from forebay.pipelines.processing import Part
+from forebay.pipelines.part import Part
 from forebay.rules.verdict import ErrorClass
 
 

@@ -11,6 +11,7 @@ from typing import IO, Protocol
 
 from forebay.blobs import BlobRef, Blobs
 from forebay.engine.submission import Submissions
+from forebay.model.budget import Budget
 from forebay.model.payload import Json
 from forebay.processors.base import Processor
 from forebay.stores.base import Ledger
@@ -50,6 +51,7 @@ class Ground:
     parser: Callable[[], Parser]
     processors: Mapping[str, Processor]
     max_pages: Callable[[], int]
+    budgets: Callable[[], Sequence[Budget]]
 
     @asynccontextmanager
     async def opened(self, ref: BlobRef) -> AsyncIterator[IO[bytes]]:

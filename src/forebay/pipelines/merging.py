@@ -18,7 +18,7 @@ from forebay.model.document import BETWEEN_PAGES
 from forebay.model.payload import Json
 
 FORMAT = 1
-_STRING = rb'"(?:[^"\\]|\\.)*"'
+_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _NUMBER = rb"-?[0-9.]+(?:[eE][-+]?[0-9]+)?"
 # The rest of a page may be megabytes of words, and is passed on as it is.
 _BEGINNING = re.compile(

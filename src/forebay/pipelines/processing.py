@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 from typing import Any
 
 from forebay.blobs import BlobRef
@@ -16,48 +16,21 @@ from forebay.model import document as model
 from forebay.model import payload as json_text
 from forebay.model.exchange import Remembered
 from forebay.model.job import Event
-from forebay.model.outcome import Completed, Failed
+from forebay.model.outcome import Completed, Failed, Rescheduled
 from forebay.model.payload import Json
+from forebay.model.task import WaitReason
 from forebay.pipelines import facts
-from forebay.pipelines.cutting import Order, Terms, cut
+from forebay.pipelines.budgeting import CALLS, PAGES, held_back
+from forebay.pipelines.cutting import Terms, cut
 from forebay.pipelines.ground import Ground
+from forebay.pipelines.part import Part
 from forebay.pipelines.splitting import carried
 from forebay.processors.base import Chunk, Processor
 from forebay.rules import chunks as rules
 from forebay.rules.verdict import ErrorClass
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A chunk as its task describes it."""
-
-    order: Order
-    pages: tuple[int, int]
-    page_count: int
-    depth: int
-
-    @classmethod
-    def of(cls, payload: Mapping[str, Any]) -> Part:
-        order = Order(
-            document=payload["document"],
-            media_type="application/pdf",
-            processor=payload["processor"],
-            options=payload["options"],
-            reuse=payload["reuse"],
-        )
-        first, last = payload["pages"]
-        return cls(order, (first, last), payload["page_count"], payload["depth"])
-
-    @property
-    def size(self) -> int:
-        return self.pages[1] - self.pages[0] + 1
-
-    @property
-    def named(self) -> str:
-        return rules.pages_text(*self.pages)
-
-
-async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
+async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed | Rescheduled:
     part = Part.of(payload)
     processor = ground.processors[part.order.processor]
     key = part.order.result_key(part.pages, processor)
@@ -65,6 +38,8 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
         known, key = await _known(ground, ctx, part, key)
         if known is not None:
             return known
+    if over := await asyncio.to_thread(held_back, ground, ctx, part):
+        return Rescheduled(until=over.until, text=str(over), wait_reason=WaitReason.BUDGET)
     try:
         lines = await _processed(ground, ctx, part, processor)
     except Exception as error:
@@ -121,13 +96,13 @@ async def _processed(ground: Ground, ctx: Context, part: Part, processor: Proces
             file=file,
             options=part.order.options,
         )
-        if processor.limit is None or processor.slot == "call":
+        async with AsyncExitStack() as stack:
+            if processor.slot == "handler":
+                if processor.limit is not None:
+                    await stack.enter_async_context(ctx.slot(units=processor.units(chunk)))
+                ctx.used(processor.name, CALLS, 1)
             pages = await processor.process(ctx, chunk)
-        else:
-            async with ctx.slot(units=processor.units(chunk)):
-                ctx.used(processor.name, "calls", 1)
-                pages = await processor.process(ctx, chunk)
-    ctx.used(processor.name, "pages", part.size)
+    ctx.used(processor.name, PAGES, part.size)
     return pages if isinstance(pages, bytes) else model.encoded(pages)
 
 

@@ -1,6 +1,7 @@
 """Reads a merged result page by page, so that no document is in memory as a whole.
 
-A merged result has one page a line, and JSON never has a newline inside a text: lines are all there is to find.
+A merged result has one page a line, and JSON never has a newline inside a text: lines are all there is to find. Each
+function moves in the file, so that one must be done before the next begins.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from forebay.errors import BadInput
+from forebay.pipelines.merging import FORMAT
 
+_BEGINNING = b'{"forebay":%d,' % FORMAT
 _PAGES = b',"pages":[\n'
 _SUMMARY = b'\n],"summary":'
 _STEP = 64 * 1024
@@ -56,7 +59,7 @@ def summary(file: IO[bytes]) -> dict[str, Any]:
 
 def _head(file: IO[bytes]) -> bytes:
     head = file.readline()
-    if not head.startswith(b'{"forebay":1,') or not head.endswith(_PAGES):
+    if not head.startswith(_BEGINNING) or not head.endswith(_PAGES):
         raise _unlike("does not begin as one")
     return head
 

@@ -9,7 +9,7 @@ from forebay.model.job import Job, member_id
 from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import Role, Status, Task
 from forebay.pipelines.ground import PIPELINE
-from forebay.pipelines.processing import Part
+from forebay.pipelines.part import Part
 from forebay.stores.base import Ledger
 
 

@@ -28,6 +28,7 @@ MAX_REPLY = 4 * MIB
 _START_S = 60.0
 _GRACE_S = 1.0
 _MOST_TEXT = 2000
+_MOST_TRACE = 20_000
 # Cores are shared: a task that uses its CPU time to the full may take this many times as long.
 _WALL_TIMES_CPU = 6
 _WHO = "The parser"
@@ -108,7 +109,7 @@ class _Parser:
         try:
             sent = socket.send_fds(self._socket, [packed], files) if files else 0
             await asyncio.get_running_loop().sock_sendall(self._socket, packed[sent:])
-        except OSError:
+        except ConnectionError:
             raise _Ended from None
         return await self._next()
 
@@ -234,7 +235,7 @@ class Parsers:
             async with asyncio.timeout(_START_S):
                 await child.ready()
         except (TimeoutError, _Ended) as error:
-            said = getattr(error, "said", None) or f"it was not ready within {_START_S:g} s"
+            said = error.said or "it ended" if isinstance(error, _Ended) else f"it took longer than {_START_S:g} s"
             self._bury(child)
             raise Retry(f"{_WHO} could not be started: {said}", error_class=_UNAVAILABLE) from None
         except BaseException:
@@ -284,7 +285,7 @@ def _answer(reply: Message) -> Json:
             if error_class in _PASSING:
                 raise Retry(f"{_WHO} failed: {_shown(text)}", error_class=error_class)
             error = Permanent(f"{_WHO} failed: {_shown(text)}", error_class=ErrorClass.BUG)
-            error.add_note(trace)
+            error.add_note("\n".join(map(printable, trace[-_MOST_TRACE:].splitlines())))
             raise error
         case _:
             raise _Ended(_RUBBISH)

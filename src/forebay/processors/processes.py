@@ -94,10 +94,10 @@ class Process:
             await asyncio.sleep(_POLL_S)
             return
         loop = asyncio.get_running_loop()
-        gone = loop.create_future()
-        loop.add_reader(descriptor, lambda: gone.done() or gone.set_result(None))
+        gone = asyncio.Event()
+        loop.add_reader(descriptor, gone.set)
         try:
-            await gone
+            await gone.wait()
         finally:
             loop.remove_reader(descriptor)
             with suppress(OSError):

@@ -142,7 +142,7 @@ def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:
         outcome,
         Move.RESCHEDULE,
         reschedule_count=task.reschedule_count + 1,
-        wait_reason=WaitReason.RESCHEDULE,
+        wait_reason=outcome.wait_reason,
         delay_s=outcome.delay_s or 0.0,
         available_at=outcome.until,
         error_class=outcome.error_class,

@@ -27,7 +27,7 @@ class Unit:
     touched: dict[str, Task | None] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    usage: list[tuple[str, int, Usage]] = field(default_factory=list)
+    usage: list[tuple[str, int, Usage, float]] = field(default_factory=list)
     acted: dict[str, Acted] = field(default_factory=dict)
     deleted: bool = False
 
@@ -160,7 +160,7 @@ def end(unit: Unit, task: Task, ending: Ending, *, worker: str, now: float, sett
     if ending.counted:
         unit.attempts.append(attempt(task, ending, worker=worker, now=now))
     if settle is not None:
-        unit.usage.extend((task.id, settle.token, used) for used in settle.usage)
+        unit.usage.extend((task.id, settle.token, used, now) for used in settle.usage)
         for event in settle.events:
             unit.note(event, now)
         add(unit, follow_ups(settle, ending, unit.job), now)

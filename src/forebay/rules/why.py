@@ -56,6 +56,7 @@ _WAITS = {
     WaitReason.RESCHEDULE: "was rescheduled ({reschedule_count} times so far)",
     WaitReason.SCHEDULED: "was submitted to start later",
     WaitReason.DEPENDENCY: "waits for other tasks of its job",
+    WaitReason.BUDGET: "waits until its budget begins anew",
 }
 # What nobody can wait out comes first: a person has to act on it.
 _ORDER = (

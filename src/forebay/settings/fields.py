@@ -80,6 +80,9 @@ class Settings(BaseModel):
         2_147_483_648, ge=1024, le=1_099_511_627_776, description="Bytes that a document may have."
     )
     document_max_pages: int = Field(20_000, ge=1, le=1_000_000, description="Pages that a document may have.")
+    budgets: str | None = Field(
+        None, max_length=4096, description="What processors may use, such as pages=1000/day,docai:calls=500/month."
+    )
     retention_completed_s: float | None = Field(
         None, ge=0, le=_CENTURY_S, description="Seconds that completed tasks are kept; none keeps them."
     )

@@ -181,8 +181,8 @@ class Ledger(Protocol):
     def audit(self, *, most: int = 100) -> list[Audit]:
         """The latest actions, newest first."""
 
-    def used(self, *, tenant: str | None = None) -> list[Usage]:
-        """What was consumed, summed by meter and unit."""
+    def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
+        """What was consumed at that instant or later, summed by meter and unit."""
 
     def remember(self, results: Sequence[Remembered]) -> None:
         """Keep results for reuse; the first one under a key stays."""

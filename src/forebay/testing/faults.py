@@ -192,8 +192,8 @@ class FaultyLedger:
     def audit(self, *, most: int = 100) -> list[Audit]:
         return self._call(self._ledger.audit, most=most)
 
-    def used(self, *, tenant: str | None = None) -> list[Usage]:
-        return self._call(self._ledger.used, tenant=tenant)
+    def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
+        return self._call(self._ledger.used, tenant=tenant, since=since)
 
     def remember(self, results: Sequence[Remembered]) -> None:
         self._call(self._ledger.remember, results)

@@ -229,7 +229,7 @@ def test_a_settle_leaves_its_usage_and_its_events_in_order() -> None:
     (task_id,) = unit.tasks
     used = (Usage("adobe", "calls", 1), Usage("adobe", "pages", 15))
     run(unit, task_id, Completed(usage=used, events=(Event(name="seen", fields={"page": 1}),)), now=NOW + 1)
-    assert unit.usage == [(task_id, 1, used[0]), (task_id, 1, used[1])]
+    assert unit.usage == [(task_id, 1, used[0], NOW + 1), (task_id, 1, used[1], NOW + 1)]
     assert names_of(unit) == ["job_created", "job_running", "seen", "chunk_completed", "all_chunks_completed_merging"]
     assert [event.number for event in unit.events] == [1, 2, 3, 4, 5]
     assert (unit.events[2].at, dict(unit.events[2].fields)) == (NOW + 1, {"page": 1})

@@ -60,7 +60,9 @@ def as_pdf(fd: int, media_type: str, *, max_pages: int) -> tuple[Pdf, list[Objec
     except UnidentifiedImageError:
         raise Refused(ErrorClass.UNSUPPORTED_FORMAT, f"The file is no {media_type} image.") from None
     except MemoryError:
-        raise Refused(ErrorClass.DECOMPRESSION_LIMIT, f"Image {number} unpacks to more than a parser may hold.") from None
+        raise Refused(
+            ErrorClass.DECOMPRESSION_LIMIT, f"Image {number} unpacks to more than a parser may hold."
+        ) from None
     except (OSError, ValueError, SyntaxError, TypeError, KeyError, EOFError, zlib.error) as error:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"Image {number} is damaged: {str(error)[:200]}.") from None
     return pdf, [page.obj for page in pdf.pages], notes

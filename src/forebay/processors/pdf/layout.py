@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Final
 
 from forebay.model.document import BlockKind
 from forebay.processors.pdf.words import SHARES, Row, Words
 
-_BULLETS: Final = frozenset("•‣▪▫◦●○■□–—-*·∙➢➤✓")
+_BULLETS: Final = frozenset("•‣▪▫◦●○■□–—-*·∙➢➤✓")  # noqa: RUF001 - each as it is printed
 _NUMBERED: Final = re.compile(r"\(?(\d{1,3}|[a-zA-Z])[.)]\)?$")
 _BEGIN: Final = frozenset(("1", "a"))
 _GAP: Final = 0.9  # of the letters' size: what may part two columns
@@ -43,17 +44,35 @@ class Part:
 
 def parts(words: Words, width: float, height: float) -> list[Part]:
     """The blocks of a page in the order of reading; width and height in points."""
-    width, height = width / SHARES, height / SHARES
-    rows = _in_columns(_joined(words.rows), words, width)
+    rows = _in_columns(_joined(words.rows), words, width / SHARES)
     body = _body_size(rows)
-    made = list(_grouped(rows, words, width, height))
+    return blocks(rows, words.texts, body, (width / SHARES, height / SHARES), heading=_HEADING)
+
+
+def blocks(rows: list[Row], texts: list[str], body: float, unit: tuple[float, float], *, heading: float) -> list[Part]:
+    """Rows in the order of reading as blocks.
+
+    `unit` is what one step across and one down is in the unit of sizes, `body` the size of ordinary print, and
+    `heading` how many times as large a heading is at least.
+    """
+    made = list(_grouped(rows, texts, *unit))
     for part in made:
         ratio = part.rows[0].size / body
         count = sum(row.end - row.start for row in part.rows)
-        if ratio >= _HEADING and len(part.rows) <= _HEADING_LINES and count <= _HEADING_WORDS and part.rows[0].upright:
+        if ratio >= heading and len(part.rows) <= _HEADING_LINES and count <= _HEADING_WORDS and part.rows[0].upright:
             part.kind = BlockKind.HEADING
             part.level = next((level for least, level in _LEVELS if ratio >= least), _LOWEST_LEVEL)
     return made
+
+
+def _marker(word: str, count: int, last: str) -> str:
+    """What marks a line of so many words as an item of a list: a bullet, or a number that follows the last one."""
+    if count < 2:  # noqa: PLR2004 - a marker and something it marks
+        return ""
+    if word in _BULLETS:
+        return word
+    numbered = _NUMBERED.fullmatch(word)
+    return numbered[1] if numbered and (numbered[1] in _BEGIN or _follows(last, numbered[1])) else ""
 
 
 def _joined(rows: Sequence[Row]) -> list[Row]:
@@ -99,7 +118,7 @@ def _gaps(row: Row, words: Words, width: float) -> list[tuple[float, float]]:
         return []
     least = _GAP * row.size / width
     boxes = words.boxes[row.start : row.end]
-    return [(one[2], two[0]) for one, two in zip(boxes, boxes[1:], strict=False) if two[0] - one[2] > least]
+    return [(one[2], two[0]) for one, two in pairwise(boxes) if two[0] - one[2] > least]
 
 
 def _run(
@@ -157,17 +176,17 @@ def _body_size(rows: list[Row]) -> float:
     return max(sizes, key=lambda size: (sizes[size], -size), default=0.0) or 1.0
 
 
-def _grouped(rows: list[Row], words: Words, width: float, height: float) -> Iterator[Part]:
+def _grouped(rows: list[Row], texts: list[str], width: float, height: float) -> Iterator[Part]:
     pitches = [
         (two.bottom - one.bottom) * height
-        for one, two in zip(rows, rows[1:], strict=False)
+        for one, two in pairwise(rows)
         if one.bottom < two.bottom and (two.bottom - one.bottom) * height < _WIDEST_PITCH * two.size
     ]
     usual = median(pitches) if pitches else 0.0
     part = Part()
     last = ""
     for row in rows:
-        marker = _marker(row, words, last)
+        marker = _marker(texts[row.start], row.end - row.start, last)
         if part.rows and (marker or _apart(part, row, usual, width, height)):
             yield part
             part = Part()
@@ -200,19 +219,6 @@ def _indented(part: Part, row: Row, width: float) -> bool:
     edge = part.rows[-1].left
     flush = abs(part.rows[-2].left - edge) * width < 1.0 or len(part.rows) == 2  # noqa: PLR2004 - the first one may stand in
     return flush and _INDENT * row.size < (row.left - edge) * width < 5 * row.size
-
-
-def _marker(row: Row, words: Words, last: str) -> str:
-    """What marks a row as an item of a list: a bullet, or a number that begins a list or follows the last one."""
-    if row.end - row.start < 2:  # noqa: PLR2004 - a marker and something it marks
-        return ""
-    word = words.texts[row.start]
-    if word in _BULLETS:
-        return word
-    numbered = _NUMBERED.fullmatch(word)
-    if numbered and (numbered[1] in _BEGIN or _follows(last, numbered[1])):
-        return numbered[1]
-    return ""
 
 
 def _follows(last: str, this: str) -> bool:

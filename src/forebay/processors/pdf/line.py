@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from json.encoder import encode_basestring  # type: ignore[attr-defined]
+from json.encoder import encode_basestring
 from typing import Final
 
 from forebay.model.document import BETWEEN_BLOCKS, BETWEEN_LINES, BETWEEN_WORDS, Method

@@ -39,8 +39,8 @@ class Opened:
         )
 
 
-def opened(fd: int, *, max_pages: int) -> Opened:
-    """The document in a file, its pages counted one by one; Refused for what cannot be worked on."""
+def opened(fd: int, *, max_pages: int, first: int = 1) -> Opened:
+    """The document in a file, its pages counted one by one from `first`; Refused for what cannot be worked on."""
     pdf = _open(fd)
     try:
         pages, notes = _pages(pdf, max_pages)
@@ -48,9 +48,9 @@ def opened(fd: int, *, max_pages: int) -> Opened:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The tree of pages is damaged: {_first(error)}.") from None
     if not pages:
         raise Refused(ErrorClass.INVALID_PDF, "The document has no pages.")
-    too_large = [number for number, page in enumerate(pages, 1) if max(size(page)) > MAX_UNITS]
+    too_large = [number for number, page in enumerate(pages, first) if max(size(page)) > MAX_UNITS]
     if too_large:
-        width, height = size(pages[too_large[0] - 1])
+        width, height = size(pages[too_large[0] - first])
         raise Refused(
             ErrorClass.PAGE_TOO_LARGE,
             f"{named(too_large)} larger than a PDF page may be: page {too_large[0]} has {width:.0f} by {height:.0f} "
@@ -61,13 +61,19 @@ def opened(fd: int, *, max_pages: int) -> Opened:
 
 def size(page: Object) -> tuple[float, float]:
     """Width and height of what is shown of a page, in units, before it is turned."""
+    left, bottom, right, top = bounds(page)
+    return right - left, top - bottom
+
+
+def bounds(page: Object) -> tuple[float, float, float, float]:
+    """What is shown of a page: its left, bottom, right and top edge."""
     left, bottom, right, top = _box(page, "/MediaBox") or _A4
     crop = _box(page, "/CropBox")
     if crop:
         inner = max(left, crop[0]), max(bottom, crop[1]), min(right, crop[2]), min(top, crop[3])
         if inner[0] < inner[2] and inner[1] < inner[3]:
-            left, bottom, right, top = inner
-    return right - left, top - bottom
+            return inner
+    return left, bottom, right, top
 
 
 def turn(page: Object) -> int:
@@ -98,9 +104,7 @@ def _open(fd: int) -> Pdf:
             ErrorClass.ENCRYPTED, "The document opens with a password only. Save it without one, and try again."
         ) from None
     except MemoryError:
-        raise Refused(
-            ErrorClass.DECOMPRESSION_LIMIT, "The document unpacks to more than a parser may hold."
-        ) from None
+        raise Refused(ErrorClass.DECOMPRESSION_LIMIT, "The document unpacks to more than a parser may hold.") from None
     except (pikepdf.PdfError, RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise _unreadable(error) from None
     return pdf
@@ -160,15 +164,13 @@ def _leaves(root: Object | None, notes: list[str], *, most: int) -> Iterator[Obj
             raise Refused(ErrorClass.TOO_MANY_PAGES, f"The tree of pages has more than {most} nodes.")
         own = {**inherited, **{key: node[key] for key in _INHERITED if key in node}}
         path = (*above, node.objgen)
-        stack.extend((kid, own, path) for kid in reversed(list(kids)))  # type: ignore[call-overload]
+        stack.extend((kid, own, path) for kid in reversed(list(kids)))
 
 
 def _complete(page: Object, inherited: dict[str, Object]) -> None:
     for key, value in inherited.items():
         if key not in page:
             page[key] = value
-    if "/Parent" in page:
-        del page["/Parent"]
     if page.get("/Type") != Name.Page:
         page["/Type"] = Name.Page
     if _box(page, "/MediaBox") is None:

@@ -39,17 +39,17 @@ def document(data: bytes) -> Iterator[tuple[pdfium.FPDF_DOCUMENT, int]]:
 
 
 @contextmanager
-def leaf(handle: pdfium.FPDF_DOCUMENT, index: int) -> Iterator[Leaf]:
-    """A page, counted from 0."""
+def leaf(handle: pdfium.FPDF_DOCUMENT, index: int, *, first: int = 1) -> Iterator[Leaf]:
+    """A page, counted from 0; `first` is what the first one is called in errors."""
     page = pdfium.FPDF_LoadPage(handle, index)
     if not page:
-        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"Page {index + 1} cannot be loaded.")
+        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"Page {first + index} cannot be loaded.")
     try:
         box = pdfium.FS_RECTF()
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
         known = pdfium.FPDF_GetPageBoundingBox(page, ctypes.byref(box))
         if not known or box.right <= box.left or box.top <= box.bottom or width <= 0 or height <= 0:
-            raise Refused(ErrorClass.CORRUPTED_CONTENT, f"Page {index + 1} has no size.")
+            raise Refused(ErrorClass.CORRUPTED_CONTENT, f"Page {first + index} has no size.")
         yield Leaf(
             page, width, height, pdfium.FPDFPage_GetRotation(page) % 4, (box.left, box.bottom, box.right, box.top)
         )

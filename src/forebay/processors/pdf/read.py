@@ -24,14 +24,15 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     """Write one line for each page that was read; the others are to be recognized."""
     chunk, output = files
     data = contents_of(chunk)
-    source = opened(chunk, max_pages=_MANY)
-    troubles = damaged(source.pdf, source.pages)
+    first = arguments.get("first", 1)
+    source = opened(chunk, max_pages=_MANY, first=first)
+    troubles = damaged(source.pdf, source.pages, first=first)
     pages: list[Json] = []
     lines: list[bytes] = []
     offset = 0
     with document(data) as (handle, count):
         for index in range(count):
-            with leaf(handle, index) as page:
+            with leaf(handle, index, first=first) as page:
                 made = page_line(page, arguments["ocr"], troubles.get(index))
                 if made is None:
                     pages.append({"ocr": True, "width": page.width, "height": page.height})

@@ -19,7 +19,7 @@ from forebay.rules.verdict import ErrorClass
 
 PDF: Final = "application/pdf"
 _SLACK: Final = 256 * 1024
-_LEFT_OUT: Final = ("/B", "/Thumb", "/PieceInfo", "/AA")
+_LEFT_OUT: Final = ("/Parent", "/B", "/Thumb", "/PieceInfo", "/AA")
 
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
@@ -77,9 +77,7 @@ def made(source: Opened, numbers: Iterator[int] | range, *, pruned: bool = False
         return data.getvalue()
 
 
-def _fitting(
-    source: Opened, start: int, end: int, max_bytes: int, share: float
-) -> Iterator[tuple[int, int, bytes]]:
+def _fitting(source: Opened, start: int, end: int, max_bytes: int, share: float) -> Iterator[tuple[int, int, bytes]]:
     """The pages from start to before end, halved until each part fits; a single page is given as it is."""
     pages = range(start, end)
     data = made(source, pages)
@@ -98,7 +96,7 @@ def _part_from_form(page: Object) -> None:
     """A form's field leads to the fields of all other pages; what is drawn needs none of them."""
     notes = page.get("/Annots")
     if isinstance(notes, Array):
-        for note in notes:  # type: ignore[attr-defined]
+        for note in notes:
             if isinstance(note, Dictionary) and note.get("/Subtype") == Name.Widget and "/Parent" in note:
                 del note["/Parent"]
 

@@ -1,4 +1,4 @@
-"""Whether the streams of a PDF can be decoded within bounds: a bomb or a damaged one must never pass for an empty page."""
+"""Whether the streams of a PDF can be decoded within bounds: neither a bomb nor damage may pass for an empty page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_IMAGES: Final = frozenset(("/DCTDecode", "/DCT", "/JPXDecode", "/CCITTFaxDec
 _STEP: Final = 4 * 1024 * 1024
 
 
-def damaged(pdf: Pdf, pages: list[Object]) -> dict[int, str]:
+def damaged(pdf: Pdf, pages: list[Object], *, first: int = 1) -> dict[int, str]:
     """Pages, counted from 0, of which only a part of the content can be decoded, each with what is wrong.
 
     Refused for a stream that unpacks to too much, and for a page of which nothing at all can be decoded.
@@ -28,7 +28,7 @@ def damaged(pdf: Pdf, pages: list[Object]) -> dict[int, str]:
             try:
                 trouble = _trouble(item)
             except _TooMuch:
-                raise _bomb(item, pages) from None
+                raise _bomb(item, pages, first) from None
             if trouble is not None:
                 troubles[item.objgen] = trouble
     if not troubles:
@@ -39,7 +39,7 @@ def damaged(pdf: Pdf, pages: list[Object]) -> dict[int, str]:
         if bad:
             if not sum(length for length, _ in bad):
                 raise Refused(
-                    ErrorClass.CORRUPTED_CONTENT, f"The content of page {index + 1} cannot be decoded: {bad[0][1]}."
+                    ErrorClass.CORRUPTED_CONTENT, f"The content of page {first + index} cannot be decoded: {bad[0][1]}."
                 )
             found[index] = bad[0][1]
     return found
@@ -48,7 +48,7 @@ def damaged(pdf: Pdf, pages: list[Object]) -> dict[int, str]:
 def contents(page: Object) -> list[Object]:
     """The streams that a page is drawn by."""
     content = page.get("/Contents")
-    parts = list(content) if isinstance(content, pikepdf.Array) else [content]  # type: ignore[call-overload]
+    parts = list(content) if isinstance(content, pikepdf.Array) else [content]
     return [part for part in parts if isinstance(part, Stream)]
 
 
@@ -56,9 +56,11 @@ class _TooMuch(Exception):
     pass
 
 
-def _bomb(stream: Object, pages: list[Object]) -> Refused:
-    owners = [number for number, page in enumerate(pages, 1) if any(stream.objgen == c.objgen for c in contents(page))]
-    where = f"The content of page {owners[0]}" if owners else f"Something on the {len(pages)} pages"
+def _bomb(stream: Object, pages: list[Object], first: int) -> Refused:
+    owners = [
+        number for number, page in enumerate(pages, first) if any(stream.objgen == c.objgen for c in contents(page))
+    ]
+    where = f"The content of page {owners[0]}" if owners else f"Something on pages {first} to {first + len(pages) - 1}"
     return Refused(
         ErrorClass.DECOMPRESSION_LIMIT,
         f"{where} unpacks to more than {MAX_STREAM // 1024**2} MiB; such a file is meant to do harm.",
@@ -91,7 +93,7 @@ def _filters(stream: Object) -> list[str]:
     value = stream.get("/Filter")
     if value is None:
         return []
-    return [str(value)] if isinstance(value, Name) else [str(item) for item in value]  # type: ignore[attr-defined]
+    return [str(value)] if isinstance(value, Name) else [str(item) for item in value]
 
 
 def _inflated(raw: bytes) -> tuple[int, str] | None:

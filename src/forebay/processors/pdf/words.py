@@ -24,7 +24,7 @@ Edges = tuple[int, int, int, int]
 
 _HYPHEN: Final = "\ufffe"  # stands for a hyphen that ends a line, and for the line's end
 _TOKEN: Final = re.compile(rf"[^\s{_HYPHEN}]+{_HYPHEN}?|[\n{_HYPHEN}]")
-_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff\uffff]")
+UNPRINTABLE: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff\uffff]")
 _HYPHEN_UNIT: Final = 2
 _UNKNOWN: Final = 0xFFFD
 
@@ -96,7 +96,7 @@ def _collect(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, text: str, n
     at_two = at_one + 4 * ctypes.sizeof(ctypes.c_float)
     address = ctypes.cast(layer, ctypes.c_void_p).value
     texts, boxes, rows = found.texts, found.boxes, found.rows
-    odd = _UNPRINTABLE.search(text) is not None
+    odd = UNPRINTABLE.search(text) is not None
     start = 0
     row_first = 0
     for match in _TOKEN.finditer(text):
@@ -112,7 +112,7 @@ def _collect(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, text: str, n
         if ends:
             word = word[:-1] + "-"
         if odd:
-            word = _UNPRINTABLE.sub("", word)
+            word = UNPRINTABLE.sub("", word)
             if not word:
                 continue
         if numbers is not None:

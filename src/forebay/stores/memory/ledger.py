@@ -36,7 +36,7 @@ class MemoryLedger(UnitLedger):
         self._reuse: dict[tuple[str, str], Remembered] = {}
         self._audit: dict[str, Audit] = {}
         self._answers: dict[str, list[Acted]] = {}
-        self._left_usage: list[tuple[str, Usage]] = []
+        self._left_usage: list[tuple[str, Usage, float]] = []
         self._paused: dict[str, Pause] = {}
 
     def _task(self, task_id: str) -> Task | None:
@@ -64,7 +64,7 @@ class MemoryLedger(UnitLedger):
             _undo(unit, *before)
             raise
         if unit.deleted:
-            self._left_usage.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
+            self._left_usage.extend((unit.tasks[task_id].tenant, used, at) for task_id, _, used, at in unit.usage)
             for task_id, task in unit.tasks.items():
                 if task.claim_count:
                     self._buried[task_id] = task.claim_count
@@ -167,12 +167,12 @@ class MemoryLedger(UnitLedger):
         with self.guard:
             return list(self._audit.values())[::-1][:most]
 
-    def used(self, *, tenant: str | None = None) -> list[Usage]:
+    def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         with self.guard:
             rows = list(self._left_usage)
             for unit in self._stored.values():
-                rows.extend((unit.tasks[task_id].tenant, used) for task_id, _, used in unit.usage)
-        return summed(used for owner, used in rows if tenant in {None, owner})
+                rows.extend((unit.tasks[task_id].tenant, used, at) for task_id, _, used, at in unit.usage)
+        return summed(used for owner, used, at in rows if tenant in {None, owner} and at >= since)
 
     def remember(self, results: Sequence[Remembered]) -> None:
         now = self._clock.now()

@@ -17,7 +17,7 @@ def pack(value: object) -> bytes:
 
 
 def unit_bytes(unit: Unit, order: int) -> bytes:
-    kept = [[task_id, token, asdict(used)] for task_id, token, used in unit.usage]
+    kept = [[task_id, token, asdict(used), at] for task_id, token, used, at in unit.usage]
     return pack(
         {
             "order": order,
@@ -41,7 +41,7 @@ def unit_of(data: dict[str, Any]) -> Unit:
         tasks={task.id: task for task in tasks},
         attempts=[Attempt(**{**fields, "status": Status(fields["status"])}) for fields in data["attempts"]],
         events=[Event(**fields) for fields in data["events"]],
-        usage=[(task_id, token, Usage(**used)) for task_id, token, used in data["usage"]],
+        usage=[(task_id, token, Usage(**used), at) for task_id, token, used, at in data["usage"]],
         acted={key: Acted(**fields) for key, fields in data["acted"].items()},
     )
 

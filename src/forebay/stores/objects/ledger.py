@@ -215,11 +215,15 @@ class ObjectsLedger(UnitLedger):
         lines = sorted(self._all("audit"), key=lambda data: -data["order"])[:most]
         return [_audit(data["line"]) for data in lines]
 
-    def used(self, *, tenant: str | None = None) -> list[Usage]:
+    def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         found: list[Usage] = []
         for data in self._all("units"):
             tenants = data["tenants"] | {task["id"]: task["tenant"] for task in data["tasks"]}
-            found.extend(Usage(**used) for task_id, _, used in data["usage"] if tenant in {None, tenants[task_id]})
+            found.extend(
+                Usage(**used)
+                for task_id, _, used, at in data["usage"]
+                if tenant in {None, tenants[task_id]} and at >= since
+            )
         return summed(found)
 
     def remember(self, results: Sequence[Remembered]) -> None:

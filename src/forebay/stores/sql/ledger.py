@@ -25,6 +25,7 @@ from forebay.model.exchange import (
 )
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.lane import Lane
+from forebay.model.names import check_instant
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
@@ -182,8 +183,8 @@ class SqlLedger(ABC):
     def audit(self, *, most: int = 100) -> list[Audit]:
         return self._look(reads.audit, most)
 
-    def used(self, *, tenant: str | None = None) -> list[Usage]:
-        return self._look(reads.used, tenant)
+    def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
+        return self._look(reads.used, tenant, check_instant("since", since))
 
     def remember(self, results: Sequence[Remembered]) -> None:
         self._write(writes.remember, results)

@@ -116,8 +116,8 @@ def audit(tx: Transaction, most: int) -> Steps[list[Audit]]:
     return [rows.audit(row) for row in (yield from tx.one("audit", most=most))]
 
 
-def used(tx: Transaction, tenant: str | None) -> Steps[list[Usage]]:
-    return [Usage(*row) for row in (yield from tx.one("used", tenant=tenant))]
+def used(tx: Transaction, tenant: str | None, since: float) -> Steps[list[Usage]]:
+    return [Usage(*row) for row in (yield from tx.one("used", tenant=tenant, since=since))]
 
 
 def recall(tx: Transaction, tenant: str, keys: Sequence[str]) -> Steps[list[Remembered]]:

@@ -154,6 +154,18 @@ class RecordPromises(LedgerCase):
         assert ledger.used(tenant="acme") == [usage(2.25), usage(30, unit="pages")]
         assert ledger.used(tenant="nobody") == []
 
+    def test_usage_is_told_from_an_instant_on(self, ledger: Ledger, clock: ManualClock, worker: Worker) -> None:
+        put(ledger, lone(1), lone(2, tenant="acme"))
+        one, two = worker.claim(2)
+        worker.settle(one, Completed(usage=(usage(2),)))
+        clock.advance(100)
+        later = clock.now()
+        worker.settle(two, Completed(usage=(usage(3),)))
+        assert ledger.used(since=later) == [usage(3)]
+        assert ledger.used(since=later, tenant=one.tenant) == []
+        assert ledger.used(since=later + 1) == []
+        assert ledger.used(since=later - 100) == [usage(5)]
+
     def test_usage_outlives_what_was_deleted(self, ledger: Ledger, clock: ManualClock, worker: Worker) -> None:
         new = job_of(1, merge=False, tenant="acme")
         put(ledger, new)

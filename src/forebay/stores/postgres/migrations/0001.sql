@@ -153,6 +153,8 @@ CREATE TABLE forebay_usage (
     at double precision NOT NULL
 );
 
+CREATE INDEX forebay_usage_at ON forebay_usage (at);
+
 -- The last tokens of deleted tasks: one that is submitted again under its key goes on from there.
 CREATE TABLE forebay_buried (
     id text COLLATE "C" PRIMARY KEY,
