@@ -68,7 +68,8 @@ class Names:
         if level == _FAR and self._folder is not None:
             common = Path(os.path.commonpath([each.parent for each in self._sources]))
             return self._folder / path.relative_to(common)
-        folder = path.parent if self._folder is None else self._folder / self._sources[path].below
+        source = self._sources[path]
+        folder = source.path.parent if self._folder is None else self._folder / source.below
         return folder / (path.stem if level == _SHORT else path.name)
 
     def _clashing(self, names: dict[Path, Path]) -> list[Path]:

@@ -116,8 +116,8 @@ class Run:
         while (sources := await asyncio.to_thread(next, looks, None)) is not None:
             self._rests = not sources
             for path in self._outputs.names.give(sources):
-                name = self._outputs.names.of(path).name
-                self._noted(f"{printable(str(path))}: others are called so too; its outputs are {printable(name)}.*")
+                name = self._outputs.names.of(path)
+                self._noted(printable(f"{path}: another is called so too, its outputs are {name}.*"))
             for source in sources:
                 item = Item(source.path)
                 self.items.append(item)

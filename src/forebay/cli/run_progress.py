@@ -110,7 +110,7 @@ def _end_of(item: Item) -> str:
     if item.status == "completed":
         pages = "1 page" if item.page_count == 1 else f"{item.page_count} pages"
         holes = f", {item.hole_count} of them missing" if item.hole_count else ""
-        files = ", ".join(printable(each.name) for each in item.outputs)
+        files = ", ".join(printable(str(each)) for each in item.outputs)
         return f"{name}: {pages}{holes} -> {files}"
     return printable(f"{name}: {item.status}: {item.error_class}: {item.error_text} {item.remedy}".rstrip())
 
