@@ -4,6 +4,7 @@ import io
 import pytest
 
 from forebay.errors import BadDocument
+from forebay.model.names import LABEL_LENGTH, check_label
 from forebay.pipelines import intake, sniffing
 
 PDF = b"%PDF-1.7\n" + b"x" * 100
@@ -81,12 +82,13 @@ def test_a_document_above_the_bound_is_refused_before_it_is_read_to_its_end() ->
         ("..", "document"),
         ("", "document"),
         ("/", "document"),
-        ("ä" * 300, "ä" * 127),
+        ("ä" * 300, "ä" * LABEL_LENGTH),
         ("a\udcffb.pdf", "ab.pdf"),
     ],
 )
 def test_a_name_is_only_a_label_and_can_do_no_harm(name: str, label: str) -> None:
     assert intake.label(name) == label
+    check_label("label", label)
 
 
 def test_text_that_the_look_cuts_in_the_middle_of_a_character_is_still_text() -> None:

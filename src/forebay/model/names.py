@@ -9,7 +9,7 @@ from forebay.errors import BadInput, BadName
 from forebay.ids import shown
 
 _NAME = re.compile(r"[a-z0-9_.-]{1,64}")
-_LABEL_LENGTH = 200
+LABEL_LENGTH = 200
 MAX_DURATION_S = 100 * 366 * 86_400.0
 _MAX_COUNT = 1_000_000_000
 _MAX_AMOUNT = 1e12  # so that sums of many stay exact
@@ -35,10 +35,10 @@ def check_name(what: str, value: object) -> str:
 
 def check_label(what: str, value: object) -> str:
     """Free text of one line that is stored and shown, such as an idempotency key."""
-    if not isinstance(value, str) or not 1 <= len(value) <= _LABEL_LENGTH or not value.isprintable():
+    if not isinstance(value, str) or not 1 <= len(value) <= LABEL_LENGTH or not value.isprintable():
         raise BadName(
             f"{what} {shown(value)} cannot be used.",
-            remedy=f"Use 1 to {_LABEL_LENGTH} printable characters.",
+            remedy=f"Use 1 to {LABEL_LENGTH} printable characters.",
         )
     return value
 

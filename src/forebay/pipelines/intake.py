@@ -9,11 +9,11 @@ from typing import IO
 
 from forebay.blobs import Blobs
 from forebay.errors import BadDocument
+from forebay.model.names import LABEL_LENGTH
 from forebay.pipelines import sniffing
 from forebay.rules.verdict import ErrorClass
 
 _PIECE = 1 << 20
-_MAX_LABEL_BYTES = 255
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -60,5 +60,6 @@ def label(name: str) -> str:
     """The last part of a name, without what a terminal, a log or a browser might take for something else."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     clean = "".join(each for each in unicodedata.normalize("NFC", last) if unicodedata.category(each) not in _HARMFUL)
-    short = clean.strip().encode(errors="ignore")[:_MAX_LABEL_BYTES].decode(errors="ignore")
+    # What is no printable character for Python is none for whoever shows it.
+    short = "".join(each for each in clean if each.isprintable()).strip()[:LABEL_LENGTH].strip()
     return short if short.strip(". ") else "document"

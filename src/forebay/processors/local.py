@@ -31,7 +31,7 @@ class Local:
     name = "local"
     version = "1"
     max_pages = 20
-    max_bytes = 256 * 1024 * 1024
+    max_bytes = 128 * 1024 * 1024
     limit: str | None = None
     slot: SlotAt = "call"
     timeout_s = 3600.0

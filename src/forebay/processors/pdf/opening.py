@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pikepdf
@@ -18,25 +19,27 @@ MAX_PIXELS: Final = 100_000_000
 MAX_STREAM: Final = 128 * 1024 * 1024
 _MAPPED_AT_MOST: Final = 256 * 1024 * 1024
 _MAX_DEPTH: Final = 256
+_FILE: Final = re.compile(r"^stream <[^>]*>( \([^)]*\))?: ")
 _INHERITED: Final = ("/Resources", "/MediaBox", "/CropBox", "/Rotate")
 _A4: Final = (0, 0, 595, 842)
 
 pikepdf.settings.set_qpdf_limits(flate_max_memory=MAX_STREAM, run_length_max_memory=MAX_STREAM)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opened:
     """A document and its pages, each complete in itself: nothing is inherited any more."""
 
     pdf: Pdf
     pages: list[Object]
     notes: list[str]
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def repaired(self) -> bool:
-        return bool(self.notes) or any(
-            "reconstruct" in text or "damaged" in text for text in map(str, self.pdf.get_warnings())
-        )
+        """Whether anything was mended to read what was read so far."""
+        self.warnings += map(str, self.pdf.get_warnings())  # which forgets them
+        return bool(self.notes) or any("reconstruct" in text or "damaged" in text for text in self.warnings)
 
 
 def opened(fd: int, *, max_pages: int, first: int = 1) -> Opened:
@@ -45,7 +48,11 @@ def opened(fd: int, *, max_pages: int, first: int = 1) -> Opened:
     try:
         pages, notes = _pages(pdf, max_pages)
     except (pikepdf.PdfError, RuntimeError, ValueError, TypeError) as error:
-        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The tree of pages is damaged: {_first(error)}.") from None
+        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The tree of pages is damaged: {said(error)}.") from None
+    warnings = [str(warning) for warning in pdf.get_warnings()]
+    if any("limit exceeded" in text for text in warnings):
+        # What was too large is gone, and pages may be with it.
+        raise Refused(ErrorClass.DECOMPRESSION_LIMIT, f"The document unpacks to more than {MAX_STREAM // 1024**2} MiB.")
     if not pages:
         raise Refused(ErrorClass.INVALID_PDF, "The document has no pages.")
     too_large = [number for number, page in enumerate(pages, first) if max(size(page)) > MAX_UNITS]
@@ -56,7 +63,7 @@ def opened(fd: int, *, max_pages: int, first: int = 1) -> Opened:
             f"{named(too_large)} larger than a PDF page may be: page {too_large[0]} has {width:.0f} by {height:.0f} "
             f"units, {MAX_UNITS} are allowed.",
         )
-    return Opened(pdf, pages, notes)
+    return Opened(pdf, pages, list(dict.fromkeys(notes)), warnings)
 
 
 def size(page: Object) -> tuple[float, float]:
@@ -112,12 +119,13 @@ def _open(fd: int) -> Pdf:
 
 def _unreadable(error: Exception) -> Refused:
     if "limit" in str(error):
-        return Refused(ErrorClass.DECOMPRESSION_LIMIT, f"The document unpacks to more than allowed: {_first(error)}.")
-    return Refused(ErrorClass.CORRUPTED_CONTENT, f"The document is damaged beyond repair: {_first(error)}.")
+        return Refused(ErrorClass.DECOMPRESSION_LIMIT, f"The document unpacks to more than allowed: {said(error)}.")
+    return Refused(ErrorClass.CORRUPTED_CONTENT, f"The document is damaged beyond repair: {said(error)}.")
 
 
-def _first(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200].rstrip(".")
+def said(error: Exception) -> str:
+    """The first line of what qpdf says, without its name for the file."""
+    return _FILE.sub("", str(error).strip().split("\n")[0])[:200].rstrip(".")
 
 
 def _pages(pdf: Pdf, max_pages: int) -> tuple[list[Object], list[str]]:
@@ -149,7 +157,7 @@ def _leaves(root: Object | None, notes: list[str], *, most: int) -> Iterator[Obj
         if visited > most:
             raise Refused(ErrorClass.TOO_MANY_PAGES, f"The tree of pages has more than {most} nodes.")
         if not isinstance(node, Dictionary):
-            notes.append("a page is missing from the tree of pages")
+            notes.append("pages are missing from the tree of pages")
             continue
         kids = node.get("/Kids")
         if not isinstance(kids, Array):

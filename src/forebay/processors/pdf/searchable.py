@@ -15,7 +15,7 @@ from pikepdf import Array, Dictionary, Name, Object, Page, Pdf, String
 from forebay.model.document import Method
 from forebay.model.payload import Json
 from forebay.processors.pdf import glyphless
-from forebay.processors.pdf.opening import Opened, bounds, turn
+from forebay.processors.pdf.opening import Opened, bounds, said, turn
 from forebay.processors.pdf.refused import Refused
 from forebay.processors.pdf.split import PDF, loaded, made
 from forebay.rules.verdict import ErrorClass
@@ -53,7 +53,7 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
             pdf.save(file, static_id=True, encryption=False)
             file.flush()
     except (pikepdf.PdfError, RuntimeError) as error:
-        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be written: {str(error)[:200]}.") from None
+        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be written: {said(error)}.") from None
     return {"size": os.fstat(output).st_size}
 
 

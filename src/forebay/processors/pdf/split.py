@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Iterator
 from typing import Any, Final
@@ -13,11 +14,12 @@ from pikepdf import Array, Dictionary, Name, Object, Page, Pdf
 from forebay.model.payload import Json
 from forebay.processors.pdf import image
 from forebay.processors.pdf.files import write
-from forebay.processors.pdf.opening import Opened, opened
+from forebay.processors.pdf.opening import Opened, opened, said
 from forebay.processors.pdf.refused import Refused
 from forebay.rules.verdict import ErrorClass
 
 PDF: Final = "application/pdf"
+_FAIR: Final = 1.5  # times what would be a page's share: more, and pruning is worth its time
 _SLACK: Final = 256 * 1024
 _LEFT_OUT: Final = ("/Parent", "/B", "/Thumb", "/PieceInfo", "/AA")
 
@@ -45,7 +47,7 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     except MemoryError:
         raise Refused(ErrorClass.DECOMPRESSION_LIMIT, "The document needs more memory than a parser may use.") from None
     except (pikepdf.PdfError, RuntimeError) as error:
-        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be split: {str(error)[:200]}.") from None
+        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be split: {said(error)}.") from None
     return {"pages": len(source.pages), "repaired": source.repaired, "notes": [*notes], "chunks": listed}
 
 
@@ -56,7 +58,24 @@ def loaded(document: int, media_type: str, *, max_pages: int) -> Opened:
     return Opened(*image.as_pdf(document, media_type, max_pages=max_pages))
 
 
-def made(source: Opened, numbers: Iterator[int] | range, *, pruned: bool = False) -> bytes:
+class _TooLarge(Exception):
+    pass
+
+
+class _Bounded(io.BytesIO):
+    """Takes no more than `most`: a document whose pages share all they have must not be held once for each chunk."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__()
+        self._most = most
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - whatever bytes qpdf writes
+        if self.tell() + len(data) > self._most:
+            raise _TooLarge
+        return super().write(data)
+
+
+def made(source: Opened, numbers: range, *, pruned: bool = False, most: float = math.inf) -> bytes:
     """A PDF of these pages, counted from 0; the same bytes whenever it is made."""
     with Pdf.new() as target:
         for number in numbers:
@@ -72,7 +91,7 @@ def made(source: Opened, numbers: Iterator[int] | range, *, pruned: bool = False
             target.Root["/OCProperties"] = target.copy_foreign(indirect)
         if pruned:
             target.remove_unreferenced_resources()
-        data = io.BytesIO()
+        data = _Bounded(most)
         target.save(data, static_id=True, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
         return data.getvalue()
 
@@ -80,9 +99,10 @@ def made(source: Opened, numbers: Iterator[int] | range, *, pruned: bool = False
 def _fitting(source: Opened, start: int, end: int, max_bytes: int, share: float) -> Iterator[tuple[int, int, bytes]]:
     """The pages from start to before end, halved until each part fits; a single page is given as it is."""
     pages = range(start, end)
-    data = made(source, pages)
-    if len(data) > 1.5 * share * len(pages) + _SLACK:
-        data = min(data, made(source, pages, pruned=True), key=len)
+    try:
+        data = made(source, pages, most=_FAIR * share * len(pages) + _SLACK)
+    except _TooLarge:
+        data = made(source, pages, pruned=True)
     if len(data) <= max_bytes or len(pages) == 1:
         yield start, end, data
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from io import BytesIO
 from typing import Any
 
 from forebay.model.payload import Json
@@ -27,3 +28,10 @@ VERBS: dict[str, Verb] = {
     "recognized": _of("recognized"),
     "searchable": _of("searchable"),
 }
+
+
+def warm() -> None:
+    """Before the child is shut off: to read an encrypted document, qpdf needs random numbers, and keeps their device."""
+    pikepdf = import_module("pikepdf")
+    with pikepdf.Pdf.new() as pdf:
+        pdf.save(BytesIO(), encryption=pikepdf.Encryption(user="", owner="-"))
