@@ -1,4 +1,4 @@
-"""A document through kill -9 of everything, again and again: the same output, and nothing that was done is done again."""
+"""A document through kill -9 of everything, again and again: the same output, and nothing done is done again."""
 
 from __future__ import annotations
 
