@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.documents import Desk
 from tests.cli.ground import Ground
 
 
@@ -16,3 +17,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return Ground(tmp_path / "home", monkeypatch, capsys)
+
+
+@pytest.fixture
+def desk(here: Ground) -> Desk:
+    return Desk(here)

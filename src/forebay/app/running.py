@@ -26,6 +26,7 @@ from forebay.rules.verdict import ErrorClass
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
 
+_FIRST_LOOK_S = 0.02
 _LOOK_S = 0.2
 _LOOKS = 200
 _WATCH_S = 1.0
@@ -102,12 +103,14 @@ class Run:
         The sources come in one look, or in one after the other as long as folders are watched.
         """
         taking = asyncio.create_task(self._take_all(looks))
+        pause_s = _FIRST_LOOK_S  # who hands in one page shall not wait for the pace of a thousand
         try:
             while not (taking.done() and self.done):
                 if taking.done():
                     taking.result()
                 await self._look()
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(pause_s)
+                pause_s = min(_LOOK_S, 1.2 * pause_s)
         finally:
             taking.cancel()
         drain("done")

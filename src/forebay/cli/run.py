@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from forebay.app.forebay import Forebay
     from forebay.app.running import Item, Run
+    from forebay.model.payload import Json
 
 _USUAL = Reading()
 _SOME_FAILED = 3
@@ -107,16 +108,27 @@ def check_files(files: Sequence[str], command: str) -> None:
         raise BadInput("There are no FILES.", remedy=f"Name PDFs, images or folders: forebay {command} scan.pdf.")
 
 
-def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, str]:
-    options = {name: value for name, value in named.items() if value is not None}
+def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, Json]:
+    """A value that reads as JSON, such as a number, is that; any other is text."""
+    options: dict[str, Json] = {name: value for name, value in named.items() if value is not None}
     for each in given or ():
         name, mark, value = each.partition("=")
         if not name or not mark:
             raise BadInput(f"--option {shown(each)} is no NAME=VALUE.", remedy="Write it as in --option dpi=300.")
         if name in options:
             raise BadInput(f"The option {shown(name)} is given twice.", remedy="Give it once.")
-        options[name] = value
+        options[name] = _value(value)
     return options
+
+
+def _value(text: str) -> Json:
+    from forebay.errors import BadPayload
+    from forebay.model.payload import parse
+
+    try:
+        return parse(text)
+    except BadPayload:
+        return text
 
 
 def tenant_of(tenant: str | None) -> dict[str, Any]:
@@ -145,7 +157,7 @@ def application_of(target: str | None, common: Reading) -> Forebay:
     return app
 
 
-def check_processor(app: Forebay, name: str, options: Mapping[str, str]) -> None:
+def check_processor(app: Forebay, name: str, options: Mapping[str, Json]) -> None:
     """A wrong word on the command line, whatever it names."""
     try:
         app.documents.pipeline.processor(name).checked(options)

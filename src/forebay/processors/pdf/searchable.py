@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any, Final
 
 import pikepdf
-from pikepdf import Array, Dictionary, Name, Object, Page, Pdf
+from pikepdf import Array, Dictionary, Name, Object, Page, Pdf, String
 
 from forebay.model.document import Method
 from forebay.model.payload import Json
@@ -23,11 +23,12 @@ from forebay.rules.verdict import ErrorClass
 _FONT: Final = Name("/GlyphLess")
 _STEEPEST: Final = 0.1
 _MANY: Final = 1_000_000
+_NOTE: Final = 24
 _UNSEEN: Final = frozenset((Method.OCR.value, Method.API.value))
 
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
-    """Write the document; pages that have a text layer of their own, or were not read, stay as they are."""
+    """Write the document; pages that have a text layer of their own stay as they are, those not read get a note."""
     document, lines, output = files
     source = loaded(document, arguments.get("media_type", PDF), max_pages=_MANY)
     pdf, pages = _whole(source)
@@ -40,6 +41,8 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
         if page.get("method") in _UNSEEN and page.get("blocks"):
             _cover(pdf, pages[number - 1], _drawn(page, pages[number - 1], codes))
             written.append(pages[number - 1])
+        elif missing := page.get("missing"):
+            _annotate(pdf, pages[number - 1], f"{missing['error_class']}: {missing['error_text']}")
     if written:
         font = pdf.make_indirect(glyphless.font(pdf, codes))
         for item in written:
@@ -80,6 +83,21 @@ def _cover(pdf: Pdf, page: Object, text: bytes) -> None:
     page["/Contents"] = Array([pdf.make_stream(b"q\n"), *before, layer])
     if not isinstance(page.get("/Resources"), Dictionary):
         page["/Resources"] = Dictionary()
+
+
+def _annotate(pdf: Pdf, page: Object, why: str) -> None:
+    """What is drawn stays as it is: viewers show the note in a corner of the page."""
+    left, _, _, top = bounds(page)
+    note = Dictionary(
+        Type=Name.Annot,
+        Subtype=Name.Text,
+        Name=Name.Note,
+        Rect=Array([left, top - _NOTE, left + _NOTE, top]),
+        Contents=String(f"This page was not read. {why}"),
+        F=4,
+    )
+    before = page.get("/Annots")
+    page["/Annots"] = Array([*(before if isinstance(before, Array) else ()), pdf.make_indirect(note)])
 
 
 def _drawn(read: dict[str, Any], page: Object, codes: glyphless.Codes) -> bytes:

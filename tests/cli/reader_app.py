@@ -1,0 +1,34 @@
+"""An application whose processors write down each call; files beside them say what they are to do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pypdfium2
+
+from forebay import Chunk, Context, Forebay, Limit, Page, Permanent
+
+app = Forebay()
+app.limit(Limit("api", in_flight=4))
+
+
+@app.processor("noted", max_pages=2)
+async def noted(_: Context, chunk: Chunk) -> list[Page]:
+    with Path("calls").open("a") as log:
+        log.write(f"{chunk.page_start}-{chunk.page_end}\n")
+    await asyncio.sleep(_told("sleep"))
+    if chunk.page_start <= _told("refuse") <= chunk.page_end:
+        raise Permanent("unreadable", error_class="refused")
+    document = pypdfium2.PdfDocument(chunk.read())
+    return [Page.of_text(page.get_textpage().get_text_range(), processor="noted", version="1") for page in document]
+
+
+@app.processor("paid", max_pages=2, limit="api")
+async def paid(ctx: Context, chunk: Chunk) -> list[Page]:
+    return await noted(ctx, chunk)
+
+
+def _told(what: str) -> float:
+    file = Path(what)
+    return float(file.read_text()) if file.exists() else 0.0
