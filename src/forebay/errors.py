@@ -22,8 +22,6 @@ ForebayError
 │   ├── MissingPages
 │   ├── DuplicatedPages
 │   └── ForeignPages      of another document, or beyond the last page of this one
-
-
 ├── SandboxFailed         the system offers a sandbox for parsers and then refuses it
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have

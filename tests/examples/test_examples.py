@@ -64,7 +64,7 @@ def test_every_example_can_be_given_to_a_worker_by_its_file(tmp_path: Path) -> N
     said = subprocess.check_output(
         [sys.executable, "-c", code, *files], cwd=tmp_path, env=_environment(tmp_path), text=True
     )
-    assert said.strip() == "[1, 2, 1, 1, 1, 3]"
+    assert said.strip() == "[1, 2, 1, 1, 1, 3, 5]"
     assert list(tmp_path.iterdir()) == []
 
 

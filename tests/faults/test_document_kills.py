@@ -1,4 +1,4 @@
-"""A document through kill -9 of everything, again and again: the same output, and nothing processed twice that was done."""
+"""A document through kill -9 of everything, again and again: the same output, and nothing done is done again."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def completions(folder: Path) -> dict[int, float]:
             assert task is not None
             assert task.status is Status.COMPLETED
             assert isinstance(task.payload, dict)
-            found[task.payload["pages"][0]] = task.finished_at or 0.0  # type: ignore[index,call-overload]
+            found[task.payload["pages"][0]] = task.finished_at or 0.0  # type: ignore[index]
         return found  # type: ignore[return-value]
 
 

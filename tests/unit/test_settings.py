@@ -178,9 +178,9 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) ->
     assert problem.remedy == "Did you mean lease_s?"
 
 
-def test_an_unknown_table_is_refused_with_all_settings(tmp_path: Path) -> None:
+def test_an_unknown_table_is_refused_and_told_where_the_settings_are(tmp_path: Path) -> None:
     written(tmp_path / "forebay.toml", "[xyzzy]\nlease_s = 20")
-    assert "claims_per_exchange" in refused(tmp_path).remedy
+    assert "forebay config show" in refused(tmp_path).remedy
 
 
 def test_an_unknown_flag_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.names import check_amount, check_name
 
-_WRITTEN = re.compile(r"(?:(?P<processor>[^:=]+):)?(?P<unit>[^:=]+)=(?P<most>[0-9.]+)/(?P<per>day|month)")
+_WRITTEN = re.compile(r"(?:(?P<processor>[^:=]+):)?(?P<unit>[^:=]+)=(?P<most>[0-9]+(?:\.[0-9]+)?)/(?P<per>day|month)")
 
 
 class Period(StrEnum):
@@ -45,10 +45,6 @@ class Budget:
 def parse(text: str) -> Budget:
     """As it is written in settings: `pages=1000/day`, or `docai:calls=500/month` for one processor."""
     match = _WRITTEN.fullmatch(text.strip())
-    try:
-        most = float(match["most"]) if match else 0.0
-    except ValueError:
-        match = None
     if match is None:
         raise BadInput(f"{shown(text)} is no budget.", remedy="Write pages=1000/day, or docai:calls=500/month.")
-    return Budget(unit=match["unit"], most=most, per=Period(match["per"]), processor=match["processor"])
+    return Budget(unit=match["unit"], most=float(match["most"]), per=Period(match["per"]), processor=match["processor"])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.pipelines.cutting import Order
-from forebay.rules import chunks as rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,3 @@ class Part:
     @property
     def size(self) -> int:
         return self.pages[1] - self.pages[0] + 1
-
-    @property
-    def named(self) -> str:
-        return rules.pages_text(*self.pages)

@@ -68,7 +68,3 @@ def result_key(
 def next_key(key: str, lost: str) -> str:
     """What a result is known by after the one that was known by `key` was lost."""
     return hashlib.sha256(f"{key} {lost}".encode()).hexdigest()
-
-
-def pages_text(page_start: int, page_end: int) -> str:
-    return f"page {page_start}" if page_start == page_end else f"pages {page_start}-{page_end}"

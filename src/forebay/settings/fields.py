@@ -77,7 +77,7 @@ class Settings(BaseModel):
         1_048_576, ge=1024, le=1_048_576, description="Bytes above which a payload or result goes to the blob store."
     )
     document_max_bytes: int = Field(
-        2_147_483_648, ge=1024, le=1_099_511_627_776, description="Bytes that a document may have."
+        2_147_483_648, ge=1024, le=1_000_000_000_000, description="Bytes that a document may have."
     )
     document_max_pages: int = Field(20_000, ge=1, le=1_000_000, description="Pages that a document may have.")
     budgets: str | None = Field(

@@ -127,7 +127,7 @@ def _check_known(values: Mapping[str, object], where: str) -> None:
     for key in values:
         if key not in Settings.model_fields:
             near = get_close_matches(key, Settings.model_fields, n=1)
-            remedy = f"Did you mean {near[0]}?" if near else f"The settings are {', '.join(Settings.model_fields)}."
+            remedy = f"Did you mean {near[0]}?" if near else "`forebay config show` lists the settings."
             raise BadInput(f"{where} has {shown(key)}, which is no setting.", remedy=remedy)
 
 

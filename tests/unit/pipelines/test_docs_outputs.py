@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from forebay.app.outputs import SUFFIXES
+from forebay.app.exporting import SUFFIXES
 from forebay.model.document import Block, BlockKind, Box, Line, Method, Page, Word
 from forebay.pipelines.exports import EXPORTS
 from forebay.pipelines.merging import Hole, merged

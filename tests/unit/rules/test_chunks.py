@@ -65,11 +65,6 @@ def test_a_result_is_known_by_everything_that_makes_it() -> None:
     assert len(others | {key()}) == 6
 
 
-def test_pages_are_named_as_people_do() -> None:
-    assert chunks.pages_text(7, 7) == "page 7"
-    assert chunks.pages_text(1, 20) == "pages 1-20"
-
-
 def test_a_result_that_was_lost_is_followed_by_another_key() -> None:
     first = chunks.next_key("a" * 64, "b" * 64)
     assert len({first, "a" * 64, chunks.next_key("a" * 64, "c" * 64), chunks.next_key(first, "b" * 64)}) == 4
