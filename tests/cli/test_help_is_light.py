@@ -29,7 +29,10 @@ def loaded(*arguments: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "command",
-    ["list", "submit", "history", "dead requeue", "worker", "lanes pause", "limits set", "plan", "store gc", "doctor"],
+    [
+        *("run", "estimate", "result", "list", "submit", "history", "dead requeue", "worker"),
+        *("lanes pause", "limits set", "plan", "store gc", "doctor"),
+    ],
 )
 def test_help_of_a_command_loads_signatures_only(command: str) -> None:
     assert loaded(*command.split(), "--help") & set(HEAVY) == set()

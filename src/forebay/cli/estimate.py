@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from forebay.cli import output
+from forebay.cli.cells import span
 from forebay.cli.options import Reading
 from forebay.errors import ForebayError
 from forebay.ids import printable
@@ -78,14 +79,19 @@ def _tell(made: Estimates, total: Estimate | None, common: Reading) -> None:
     for path, error in made.refused.items():
         output.note(printable(f"{path}: {error}"))
     if total is not None:
-        time = "unknown" if total.least_s is None else f"{total.least_s:,.0f} s"
         output.pairs(
             [
                 ("pages", f"{total.page_count}, {total.scan_count} of them scans, {total.stored_count} stored already"),
                 ("calls", str(total.call_count)),
-                ("at least", f"{time} ({total.binds})"),
+                ("at least", f"{_time(total.least_s)} ({total.binds})"),
             ]
         )
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return span(seconds) if seconds >= 1 or not seconds else "a moment"
 
 
 def _plain(made: Estimates, total: Estimate | None) -> dict[str, Any]:

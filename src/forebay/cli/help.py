@@ -22,6 +22,7 @@ _COMMON = [
 ]
 
 _VALUES = {
+    "--app": "MODULE:APP",
     "--bulk": "FILE",
     "--call-time": "DURATION",
     "--call-timeout": "DURATION",
@@ -33,6 +34,8 @@ _VALUES = {
     "--ledger": "URL",
     "--limits": "URL",
     "--max-cooldown": "DURATION",
+    "--option": "NAME=VALUE",
+    "--out": "FOLDER",
     "--output": "FILE",
     "--start-at": "ISO",
     "--until": "ISO",

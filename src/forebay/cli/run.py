@@ -49,7 +49,7 @@ def run(
     allow_holes: Annotated[
         bool, Parameter(negative="", help="Write outputs although pages are missing; each says which and why.")
     ] = False,
-    reuse: Annotated[bool, Parameter(help="Use what is stored of the same pages.")] = True,
+    reuse: Annotated[bool, Parameter(help="Use what is stored of the same pages, or read them anew.")] = True,
     force: Annotated[bool, Parameter(negative="", help="Try again what failed for good.")] = False,
     overwrite: Annotated[
         bool, Parameter(negative="", help="Write over files that are not outputs of the same document.")

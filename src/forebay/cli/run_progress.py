@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from forebay.cli import output
+from forebay.cli.cells import span
 from forebay.ids import printable
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Progress:
         rate = done / took_s if took_s > 0 else 0.0
         text = f"{ended} of {len(items)} documents, {done:.0f} of {known} pages"
         if rate > 0 and done < known:
-            text += f", {rate:.1f} pages/s, about {_duration((known - done) / rate)} left"
+            text += f", {rate:.1f} pages/s, about {span((known - done) / rate)} left"
         waits = next((item.waits for item in items if not item.ended and item.waits), "")
         return f"{text}; {waits}" if waits else text
 
@@ -113,13 +114,6 @@ def _end_of(item: Item) -> str:
         files = ", ".join(printable(str(each)) for each in item.outputs)
         return f"{name}: {pages}{holes} -> {files}"
     return printable(f"{name}: {item.status}: {item.error_class}: {item.error_text} {item.remedy}".rstrip())
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"  # noqa: PLR2004 - two hours
 
 
 def _bars() -> Bars:
