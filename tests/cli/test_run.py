@@ -39,20 +39,18 @@ def test_outputs_go_to_the_folder_that_is_named_and_keep_the_folders_below(desk:
     assert desk.there() == {"in/scan.pdf", "in/2024/old.pdf", "out/here/scan.txt", "out/here/2024/old.txt"}
 
 
-@pytest.mark.parametrize(
-    ("given", "suffixes"),
-    [
+def test_formats_are_given_in_a_list_or_one_by_one(desk: Desk) -> None:
+    desk.put("scan.pdf")
+    for given, suffixes in (
         (["-f", "md"], [".md"]),
         (["--format", "txt,json"], [".txt", ".json"]),
         (["-f", "md", "--format", " TXT , md"], [".md", ".txt"]),
         (["-f", "pdf,json"], [".ocr.pdf", ".json"]),
-    ],
-)
-def test_formats_are_given_in_a_list_or_one_by_one(desk: Desk, given: list[str], suffixes: list[str]) -> None:
-    desk.put("scan.pdf")
-    (record,) = desk.ok("scan.pdf", "-o", "json", *given).json
-    assert record["outputs"] == [f"scan{suffix}" for suffix in suffixes]
-    assert desk.there() == {"scan.pdf", *record["outputs"]}
+    ):
+        (record,) = desk.ok("scan.pdf", "-o", "json", *given).json
+        assert record["outputs"] == [f"scan{suffix}" for suffix in suffixes]
+        assert all((desk.folder / name).stat().st_size for name in record["outputs"])
+    assert desk.calls == ["1-2", "3-3"]
 
 
 @pytest.mark.parametrize(
@@ -243,23 +241,20 @@ def test_a_pipe_is_refused_and_not_waited_for(desk: Desk) -> None:
     assert (answer.code, "It is a device or a pipe." in answer.err) == (7, True)
 
 
-@pytest.mark.parametrize(
-    ("names", "code"),
-    [
-        (["missing.pdf"], 4),
-        (["text.pdf", "empty.pdf"], 7),
-        (["text.pdf", "missing.pdf"], 7),
-        (["locked.pdf"], 7),
-        (["good.pdf", "text.pdf"], 3),
-        (["good.pdf"], 0),
-    ],
-)
-def test_the_exit_code_tells_whether_all_or_some_were_refused(desk: Desk, names: list[str], code: int) -> None:
+def test_the_exit_code_tells_whether_all_or_some_were_refused(desk: Desk) -> None:
     desk.write("text.pdf", b"only text")
     desk.write("empty.pdf", b"")
     encrypted(desk, "locked.pdf")
     desk.put("good.pdf")
-    assert desk.run(*names).code == code
+    for names, code in (
+        (["missing.pdf"], 4),
+        (["text.pdf", "empty.pdf"], 7),
+        (["text.pdf", "missing.pdf"], 7),
+        (["text.pdf", "locked.pdf"], 7),
+        (["good.pdf", "text.pdf"], 3),
+        (["good.pdf"], 0),
+    ):
+        assert (names, desk.run(*names).code) == (names, code)
 
 
 # --- what is not paid for twice

@@ -84,6 +84,7 @@ class Run:
         self._terms = terms
         self._tenant: str = terms.get("tenant", DEFAULT_TENANT)
         self._action = Action(who=who, tenant=self._tenant)
+        self._limit = app.documents.pipeline.processor(terms["processor"]).limit
         self._force = force
         self._told = told
         self._noted = noted
@@ -134,17 +135,19 @@ class Run:
         try:
             approve = partial(self._outputs.check, item.path, tenant=self._tenant)
             job = self._app.documents.job(item.path, approve=approve, **self._terms)
-            item.job_id = self._app.ledger.submit([job])[0].id
-            self._take_up(item)
+            job_id = self._app.ledger.submit([job])[0].id
+            self._take_up(item, job_id)
+            # Only now: who looks after the items must not find this one's former end.
+            item.job_id = job_id
         except StoreError:
             raise
         except ForebayError as error:
             error_class = error.error_class if isinstance(error, BadDocument) else error.code
             item.end("refused", error_class, error.what, todo=error.remedy, exit_code=error.exit_code)
 
-    def _take_up(self, item: Item) -> None:
+    def _take_up(self, item: Item, job_id: str) -> None:
         """What failed before is tried again, unless that cannot help."""
-        job = self._app.ledger.get_job(item.job_id or "")
+        job = self._app.ledger.get_job(job_id)
         if job is None or job.status not in {Status.FAILED, Status.CANCELED}:
             item.status = Status.RUNNING  # also one that is completed: its outputs are still to be written
             return
@@ -191,11 +194,12 @@ class Run:
                 item.page_count = self._pages(job)
 
     def _waits(self, job: Job) -> str:
-        """What keeps it from going on, if something does; a chunk that runs is reason enough not to ask."""
-        if job.running_count:
-            return ""
-        standing = self._app.standing(job.id)
-        return standing.reasons[-1].text if standing.wait_reason is not None else ""
+        """What keeps it from going on, if something does: a chunk that runs may still wait for its call."""
+        if job.chunk_count and self._limit is not None:
+            standings = [standing for _, standing in self._app.look().lanes(self._limit)]
+        else:
+            standings = [] if job.running_count else [self._app.standing(job.id)]
+        return next((each.reasons[-1].text for each in standings if each.wait_reason is not None), "")
 
     def _pages(self, job: Job) -> int | None:
         split = self._app.ledger.get(member_id(job.id, Role.SPLIT, 1))
