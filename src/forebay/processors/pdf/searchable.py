@@ -6,7 +6,6 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
-from io import BytesIO
 from typing import Any, Final
 
 import pikepdf
@@ -15,9 +14,9 @@ from pikepdf import Array, Dictionary, Name, Object, Page, Pdf
 from forebay.model.document import Method
 from forebay.model.payload import Json
 from forebay.processors.pdf import glyphless
-from forebay.processors.pdf.opening import Opened, bounds, said, turn
+from forebay.processors.pdf.opening import bounds, said, turn
 from forebay.processors.pdf.refused import Refused
-from forebay.processors.pdf.split import PDF, loaded, made
+from forebay.processors.pdf.split import PDF, loaded
 from forebay.rules.verdict import ErrorClass
 
 _FONT: Final = Name("/GlyphLess")
@@ -30,7 +29,7 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     """Write the document; pages that have a text layer of their own, or were not read, stay as they are."""
     document, lines, output = files
     source = loaded(document, arguments.get("media_type", PDF), max_pages=_MANY)
-    pdf, pages = _whole(source)
+    pdf, pages = source.pdf, source.pages
     codes = glyphless.Codes()
     written = []
     for page in _pages(lines):
@@ -52,14 +51,6 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     except (pikepdf.PdfError, RuntimeError) as error:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be written: {said(error)}.") from None
     return {"size": os.fstat(output).st_size}
-
-
-def _whole(source: Opened) -> tuple[Pdf, list[Object]]:
-    """The document itself, with its outline and all; where its tree of pages was mended, only its pages."""
-    if not source.notes:
-        return source.pdf, source.pages
-    pdf = Pdf.open(BytesIO(made(source, range(len(source.pages)))))
-    return pdf, [page.obj for page in pdf.pages]
 
 
 def _pages(lines: int) -> Iterator[dict[str, Any]]:

@@ -31,7 +31,7 @@ VERBS: dict[str, Verb] = {
 
 
 def warm() -> None:
-    """Before the child is shut off: to read an encrypted document, qpdf needs random numbers, and keeps their device."""
+    """Before the child is shut off: for encrypted documents qpdf needs random numbers, and keeps their device open."""
     pikepdf = import_module("pikepdf")
     with pikepdf.Pdf.new() as pdf:
         pdf.save(BytesIO(), encryption=pikepdf.Encryption(user="", owner="-"))
