@@ -47,7 +47,7 @@ def shown(puts: Sequence[Put]) -> bytes:
     return b"\n".join(parts)
 
 
-def add(pdf: Pdf, content: bytes, *, size: tuple[float, float] = A4, **entries: Any) -> Object:
+def add(pdf: Pdf, content: bytes, *, size: tuple[float, float] = A4, **entries: object) -> Object:
     page = pdf.add_blank_page(page_size=size).obj
     page["/Resources"] = Dictionary(Font=fonts())
     page["/Contents"] = pdf.make_stream(content)
@@ -62,7 +62,7 @@ def saved(pdf: Pdf) -> bytes:
     return file.getvalue()
 
 
-def paper(*pages: Sequence[Put], **entries: Any) -> bytes:
+def paper(*pages: Sequence[Put], **entries: object) -> bytes:
     with Pdf.new() as pdf:
         for puts in pages:
             add(pdf, shown(puts), **entries)
@@ -86,7 +86,7 @@ def picture(pdf: Pdf, image: Image.Image) -> Object:
     return pdf.make_indirect(stream)
 
 
-def scanned(image: Image.Image, text: bytes = b"", *, size: tuple[float, float] = A4, **entries: Any) -> bytes:
+def scanned(image: Image.Image, text: bytes = b"", *, size: tuple[float, float] = A4, **entries: object) -> bytes:
     """A page that is one picture, with or without text drawn after it."""
     with Pdf.new() as pdf:
         page = add(pdf, b"q %g 0 0 %g 0 0 cm /Im Do Q\n" % size + text, size=size, **entries)
@@ -148,7 +148,7 @@ def call(verb: str, arguments: dict[str, Any], *inputs: bytes) -> tuple[Any, byt
         return json.loads(json.dumps(answer)), files[-1].read()
 
 
-def split(document: bytes, media_type: str = PDF, **changed: Any) -> tuple[Any, list[bytes]]:
+def split(document: bytes, media_type: str = PDF, **changed: object) -> tuple[Any, list[bytes]]:
     arguments = {
         "media_type": media_type,
         "max_document_pages": 1000,
@@ -160,7 +160,7 @@ def split(document: bytes, media_type: str = PDF, **changed: Any) -> tuple[Any, 
     return answer, [data[chunk["offset"] : chunk["offset"] + chunk["size"]] for chunk in answer["chunks"]]
 
 
-def read(document: bytes, ocr: str = "auto", **more: Any) -> list[Any]:
+def read(document: bytes, ocr: str = "auto", **more: object) -> list[Any]:
     """Each page as it was stored, or None where it is to be recognized."""
     answer, data = call("read", {"ocr": ocr, **more}, document)
     return [
@@ -169,10 +169,10 @@ def read(document: bytes, ocr: str = "auto", **more: Any) -> list[Any]:
     ]
 
 
-def words(page: Any) -> list[Any]:
+def words(page: dict[str, Any]) -> list[Any]:
     return [word for block in page["blocks"] for line in block["lines"] for word in line["words"]]
 
 
-def texts(page: Any) -> list[str]:
+def texts(page: dict[str, Any]) -> list[str]:
     """The text of each block, its lines joined."""
     return [" ".join(word["text"] for line in block["lines"] for word in line["words"]) for block in page["blocks"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 import zlib
 from collections.abc import Iterator
 from typing import Any, Final
@@ -90,12 +91,17 @@ def _line(words: list[dict[str, Any]], place: _Place, codes: glyphless.Codes) ->
     slope, middle = _straight([((left + right) / 2, (low + high) / 2) for left, low, right, high in boxes])
     size = max(0.5, *(high - low - abs(slope) * (right - left) for left, low, right, high in boxes))
     for index, (word, (left, _, right, _)) in enumerate(zip(words, boxes, strict=True)):
-        text = word["text"] + (" " if index + 1 < len(words) else "")
+        text = _visual(word["text"]) + (" " if index + 1 < len(words) else "")
         low = middle + slope * (left + right) / 2 - (0.5 + glyphless.DESCENT) * size
         stretch = 100 * max(0.1, right - left) / (max(1, len(word["text"])) * glyphless.WIDTH * size)
         yield b"%s %.3f Tf %.3f Tz %s Tm %s Tj" % (
             str(_FONT).encode(), size, stretch, place.matrix(left, low), codes.written(text),
         )  # fmt: skip
+
+
+def _visual(text: str) -> str:
+    """As letters follow each other on paper: readers expect those of Hebrew and Arabic from the left, too."""
+    return text[::-1] if any(unicodedata.bidirectional(char) in ("R", "AL") for char in text) else text
 
 
 def _straight(points: list[tuple[float, float]]) -> tuple[float, float]:
