@@ -62,10 +62,10 @@ def saved(pdf: Pdf) -> bytes:
     return file.getvalue()
 
 
-def paper(*pages: Sequence[Put], **entries: object) -> bytes:
+def paper(*pages: Sequence[Put], size: tuple[float, float] = A4, **entries: object) -> bytes:
     with Pdf.new() as pdf:
         for puts in pages:
-            add(pdf, shown(puts), **entries)
+            add(pdf, shown(puts), size=size, **entries)
         return saved(pdf)
 
 

@@ -23,7 +23,7 @@ def marked(mode: str = "L", size: tuple[int, int] = (400, 200)) -> Image.Image:
 
 def file_of(image: Image.Image, kind: str, **more: object) -> bytes:
     file = io.BytesIO()
-    image.save(file, kind, **more)  # type: ignore[arg-type]  # as each format has them
+    image.save(file, kind, **more)
     return file.getvalue()
 
 

@@ -34,8 +34,8 @@ GREY = Image.linear_gradient("L").resize((60, 84))
 @pytest.mark.parametrize("turn", [0, 90, 180, 270])
 @pytest.mark.parametrize("crop", [None, [40, 50, 500, 700]])
 def test_a_words_box_is_around_its_ink_on_the_page_as_shown(turn: int, crop: list[int] | None) -> None:
-    more = {} if crop is None else {"CropBox": Array(crop)}
-    document = paper([Put(100, 600, "HARBOUR", 40)], Rotate=turn, **more)
+    box = Array([0, 0, 595, 842] if crop is None else crop)
+    document = paper([Put(100, 600, "HARBOUR", 40)], Rotate=turn, CropBox=box)
     (page,) = read(document)
     image = drawn(document)
     assert (round(page["width"]), round(page["height"])) == image.size
