@@ -31,11 +31,7 @@ VERBS: dict[str, Verb] = {
 
 
 def warm() -> None:
-<<<<<<< HEAD
     """Before the child is shut off: qpdf needs random numbers for an encrypted document, and keeps their device."""
-=======
-    """Before the child is shut off: for encrypted documents qpdf needs random numbers, and keeps their device open."""
->>>>>>> pdf
     pikepdf = import_module("pikepdf")
     with pikepdf.Pdf.new() as pdf:
         pdf.save(BytesIO(), encryption=pikepdf.Encryption(user="", owner="-"))
