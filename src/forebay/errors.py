@@ -6,8 +6,8 @@ ForebayError
 │   ├── BadName           a name, id or address outside its alphabet
 │   ├── BadPayload        not JSON, too deep, NUL, lone surrogates
 │   ├── TooLarge          over a size bound
-│   ├── BadDocument       a file that is refused by what it holds, before anything is spent on it
 │   └── Ambiguous         the beginning of more than one id
+├── BadDocument           a file that is refused by what it holds, before anything is spent on it
 ├── NotFound              no such task, job, session, blob or file
 │   └── ChunkNotFound
 ├── Conflict              the request does not fit the present state
@@ -83,10 +83,19 @@ class TooLarge(BadInput):
     http_status = 413
 
 
-class BadDocument(BadInput):
+class Ambiguous(BadInput):
+    code = "ambiguous"
+
+
+class NeverFits(BadInput):
+    code = "never_fits"
+
+
+class BadDocument(ForebayError):
     """`error_class` is the one of the vocabulary that a task would have failed with."""
 
     code = "bad_document"
+    http_status = 422
     exit_code = 7
 
     def __init__(self, what: str, *, remedy: str = "", error_class: str = "unsupported_format") -> None:
@@ -99,14 +108,6 @@ class BadDocument(BadInput):
 
 def _rebuild_document(what: str, remedy: str, error_class: str) -> BadDocument:
     return BadDocument(what, remedy=remedy, error_class=error_class)
-
-
-class Ambiguous(BadInput):
-    code = "ambiguous"
-
-
-class NeverFits(BadInput):
-    code = "never_fits"
 
 
 class NotFound(ForebayError):

@@ -127,7 +127,6 @@ def test_a_worker_takes_its_ledger_from_the_flag_and_its_application_from_a_file
         (["own:app", "--ledger", "sqlite:///x.db"], 2, "'own:app' was made with a ledger of its own."),
         (["myapp:app", "--concurrency", "0"], 2, "concurrency is 0."),
         (["myapp:app", "--metrics-port", "70000"], 2, "metrics_port is 70000."),
-        ([], 2, "TARGET"),
     ],
 )
 def test_a_wrong_target_or_option_is_said_in_one_line(

@@ -24,6 +24,8 @@ _FORMATS: Final = {
 }
 _DPI: Final = 200.0
 _DPI_BELIEVED: Final = (30.0, 4800.0)
+_SCANNED_AT_LEAST: Final = 100.0
+_LONGEST_SHEET_IN: Final = 17.0
 _POINTS: Final = 72.0
 _TURNS: Final = {1: 0, 3: 180, 6: 90, 8: 270}
 _COLOURS: Final = {"1": (Name.DeviceGray, 1), "L": (Name.DeviceGray, 8), "RGB": (Name.DeviceRGB, 8)}
@@ -103,12 +105,16 @@ def _add(pdf: Pdf, frame: Image.Image, file: BinaryIO) -> None:
 
 
 def _dpi(frame: Image.Image) -> tuple[float, float]:
+    """As the file says, unless that makes no sense: cameras say 72, whatever they have photographed."""
     least, most = _DPI_BELIEVED
     try:
-        across, down = (float(value) for value in frame.info["dpi"])
+        across, down = (round(float(value), 1) for value in frame.info["dpi"])
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return _DPI, _DPI
-    return (across, down) if least <= across <= most and least <= down <= most else (_DPI, _DPI)
+    if not (least <= across <= most and least <= down <= most):
+        return _DPI, _DPI
+    huge = max(frame.width / across, frame.height / down) > _LONGEST_SHEET_IN
+    return (_DPI, _DPI) if huge and min(across, down) < _SCANNED_AT_LEAST else (across, down)
 
 
 def _plain(image: Image.Image) -> Image.Image:

@@ -63,6 +63,8 @@ def opened(fd: int, *, max_pages: int, first: int = 1) -> Opened:
             f"{named(too_large)} larger than a PDF page may be: page {too_large[0]} has {width:.0f} by {height:.0f} "
             f"units, {MAX_UNITS} are allowed.",
         )
+    if notes:
+        _plant(pdf, pages)
     return Opened(pdf, pages, list(dict.fromkeys(notes)), warnings)
 
 
@@ -173,6 +175,14 @@ def _leaves(root: Object | None, notes: list[str], *, most: int) -> Iterator[Obj
         own = {**inherited, **{key: node[key] for key in _INHERITED if key in node}}
         path = (*above, node.objgen)
         stack.extend((kid, own, path) for kid in reversed(list(kids)))
+
+
+def _plant(pdf: Pdf, pages: list[Object]) -> None:
+    """A tree of its own for the pages that were found: qpdf looks at it, too."""
+    tree = pdf.make_indirect(Dictionary(Type=Name.Pages, Kids=Array(pages), Count=len(pages)))
+    for page in pages:
+        page["/Parent"] = tree
+    pdf.Root["/Pages"] = tree
 
 
 def _complete(page: Object, inherited: dict[str, Object]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 import zlib
 from collections.abc import Iterator
-from io import BytesIO
 from typing import Any, Final
 
 import pikepdf
@@ -15,9 +15,9 @@ from pikepdf import Array, Dictionary, Name, Object, Page, Pdf, String
 from forebay.model.document import Method
 from forebay.model.payload import Json
 from forebay.processors.pdf import glyphless
-from forebay.processors.pdf.opening import Opened, bounds, said, turn
+from forebay.processors.pdf.opening import bounds, said, turn
 from forebay.processors.pdf.refused import Refused
-from forebay.processors.pdf.split import PDF, loaded, made
+from forebay.processors.pdf.split import PDF, loaded
 from forebay.rules.verdict import ErrorClass
 
 _FONT: Final = Name("/GlyphLess")
@@ -31,7 +31,7 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     """Write the document; pages that have a text layer of their own stay as they are, those not read get a note."""
     document, lines, output = files
     source = loaded(document, arguments.get("media_type", PDF), max_pages=_MANY)
-    pdf, pages = _whole(source)
+    pdf, pages = source.pdf, source.pages
     codes = glyphless.Codes()
     written = []
     for page in _pages(lines):
@@ -55,14 +55,6 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     except (pikepdf.PdfError, RuntimeError) as error:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be written: {said(error)}.") from None
     return {"size": os.fstat(output).st_size}
-
-
-def _whole(source: Opened) -> tuple[Pdf, list[Object]]:
-    """The document itself, with its outline and all; where its tree of pages was mended, only its pages."""
-    if not source.notes:
-        return source.pdf, source.pages
-    pdf = Pdf.open(BytesIO(made(source, range(len(source.pages)))))
-    return pdf, [page.obj for page in pdf.pages]
 
 
 def _pages(lines: int) -> Iterator[dict[str, Any]]:
@@ -117,12 +109,17 @@ def _line(words: list[dict[str, Any]], place: _Place, codes: glyphless.Codes) ->
     slope, middle = _straight([((left + right) / 2, (low + high) / 2) for left, low, right, high in boxes])
     size = max(0.5, *(high - low - abs(slope) * (right - left) for left, low, right, high in boxes))
     for index, (word, (left, _, right, _)) in enumerate(zip(words, boxes, strict=True)):
-        text = word["text"] + (" " if index + 1 < len(words) else "")
+        text = _visual(word["text"]) + (" " if index + 1 < len(words) else "")
         low = middle + slope * (left + right) / 2 - (0.5 + glyphless.DESCENT) * size
         stretch = 100 * max(0.1, right - left) / (max(1, len(word["text"])) * glyphless.WIDTH * size)
         yield b"%s %.3f Tf %.3f Tz %s Tm %s Tj" % (
             str(_FONT).encode(), size, stretch, place.matrix(left, low), codes.written(text),
         )  # fmt: skip
+
+
+def _visual(text: str) -> str:
+    """As letters follow each other on paper: readers expect those of Hebrew and Arabic from the left, too."""
+    return text[::-1] if any(unicodedata.bidirectional(char) in ("R", "AL") for char in text) else text
 
 
 def _straight(points: list[tuple[float, float]]) -> tuple[float, float]:

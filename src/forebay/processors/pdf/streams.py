@@ -97,6 +97,8 @@ def _filters(stream: Object) -> list[str]:
 
 
 def _inflated(raw: bytes) -> tuple[int, str] | None:
+    if not raw:
+        return None
     inflater = zlib.decompressobj()
     length = 0
     rest = raw

@@ -27,6 +27,7 @@ _TOKEN: Final = re.compile(rf"[^\s{_HYPHEN}]+{_HYPHEN}?|[\n{_HYPHEN}]")
 UNPRINTABLE: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff\uffff]")
 _HYPHEN_UNIT: Final = 2
 _UNKNOWN: Final = 0xFFFD
+_UPSIDE_DOWN: Final = 2
 
 # With plain addresses a call costs less than half of what it does with pypdfium2's own types.
 _box_of: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
@@ -103,7 +104,7 @@ def _collect(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, text: str, n
         word = match[0]
         if word in ("\n", _HYPHEN):
             if len(texts) > start:
-                rows.append(_row(layer, leaf, boxes, start, row_first))
+                rows.append(_row(layer, leaf, found, start, row_first))
             start = len(texts)
             continue
         first, last = match.span()
@@ -143,10 +144,10 @@ def _collect(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, text: str, n
             row_first = first
         texts.append(word)
         if ends:
-            rows.append(_row(layer, leaf, boxes, start, row_first))
+            rows.append(_row(layer, leaf, found, start, row_first))
             start = len(texts)
     if len(texts) > start:
-        rows.append(_row(layer, leaf, boxes, start, row_first))
+        rows.append(_row(layer, leaf, found, start, row_first))
 
 
 def _frame(leaf: Leaf) -> tuple[bool, float, float, float, float]:
@@ -165,9 +166,9 @@ def _frame(leaf: Leaf) -> tuple[bool, float, float, float, float]:
     return frames[leaf.quarters]
 
 
-def _row(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, boxes: list[Edges], start: int, first: int) -> Row:
-    end = len(boxes)
-    lefts, tops, rights, bottoms = zip(*boxes[start:end], strict=True)
+def _row(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, start: int, first: int) -> Row:
+    """The words from `start` on; `first` is the number of their first character."""
+    end = len(found.boxes)
     matrix = pdfium.FS_MATRIX()
     size = pdfium.FPDFText_GetFontSize(layer, first)
     quarters = leaf.quarters
@@ -177,6 +178,12 @@ def _row(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, boxes: list[Edges], start: int
             quarters += 1 if matrix.b < 0 else 3
         elif matrix.a < 0:
             quarters += 2
+    if quarters % 4 == _UPSIDE_DOWN:
+        # PDFium sorts what stands on one line from the left, also where it is read from the right.
+        order = sorted(range(start, end), key=lambda index: -found.boxes[index][0])
+        found.texts[start:] = [found.texts[index] for index in order]
+        found.boxes[start:] = [found.boxes[index] for index in order]
+    lefts, tops, rights, bottoms = zip(*found.boxes[start:], strict=True)
     if not 0.0 < size < leaf.height:
-        size = max(1.0, (boxes[start][3] - boxes[start][1]) * leaf.height / SHARES)
+        size = max(1.0, (found.boxes[start][3] - found.boxes[start][1]) * leaf.height / SHARES)
     return Row(start, end, min(lefts), min(tops), max(rights), max(bottoms), size, quarters % 4 == 0)
