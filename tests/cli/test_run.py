@@ -296,7 +296,9 @@ def test_a_document_that_the_store_lost_is_taken_in_again(desk: Desk) -> None:
     desk.ok("scan.pdf")
     with desk.here.app() as app:
         stored = [ref.sha256 for ref in app.blobs.list("default")]
-    originals = [blob for name in stored for blob in desk.here.home.rglob(name) if blob.read_bytes() == path.read_bytes()]
+    originals = [
+        blob for name in stored for blob in desk.here.home.rglob(name) if blob.read_bytes() == path.read_bytes()
+    ]
     for blob in originals:
         blob.unlink()
     assert originals
@@ -327,12 +329,10 @@ def test_a_document_that_failed_is_retried_by_the_same_command_until_its_retries
 
 def test_a_document_that_was_refused_by_what_it_holds_is_not_retried(desk: Desk) -> None:
     encrypted(desk, "locked.pdf")
-    for _ in range(5):
-        answer = desk.run("locked.pdf", "-o", "json")
-        assert (answer.code, answer.json[0]["error_class"]) == (7, "encrypted")
+    answers = [desk.run("locked.pdf", "-o", "json") for _ in range(5)]
+    assert [(each.code, each.json[0]["error_class"]) for each in answers] == [(7, "encrypted")] * 5
     with desk.here.app() as app:
-        job = app.get(answer.json[0]["job_id"])
-    assert job.generation == 1
+        assert app.get(answers[0].json[0]["job_id"]).generation == 1
 
 
 def test_a_document_whose_job_was_canceled_is_taken_up_again(desk: Desk) -> None:

@@ -1,0 +1,86 @@
+"""`forebay run` when a disk is full or may not be written: a typed error, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.documents import WITH, Desk
+
+BOUNDED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
+from forebay.cli import main
+sys.exit(main())
+"""
+
+
+def bounded(desk: Desk, most: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """With files that can grow so far and no farther, as on a disk that is full."""
+    return subprocess.run(
+        [sys.executable, "-c", BOUNDED.format(most=most), "run", *arguments, *WITH],
+        cwd=desk.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+
+
+def test_a_home_that_cannot_be_one_is_a_store_that_cannot_be_reached(desk: Desk) -> None:
+    desk.put("scan.pdf")
+    desk.here.home.write_text("a file where a folder should be")
+    answer = desk.run("scan.pdf")
+    assert (answer.code, answer.out, answer.err.count("\n")) == (5, "", 1), answer
+    assert desk.there() == {"scan.pdf"}
+
+
+def test_a_store_without_room_for_the_document_ends_it_and_the_same_command_goes_on(desk: Desk) -> None:
+    path = desk.put("scan.pdf")
+    with path.open("ab") as file:
+        file.write(b"\n%" + b"x" * 3_000_000)
+    desk.here.ok("store", "init")
+    run = bounded(desk, 2_000_000, "scan.pdf")
+    assert (run.returncode, run.stderr.count("\n")) == (5, 1), run.stderr
+    assert "No room left" in run.stderr
+    assert desk.calls == []
+    desk.ok("scan.pdf")
+    assert desk.calls == ["1-2", "3-3"]
+
+
+def test_an_output_that_finds_no_room_is_written_by_the_same_command_without_a_call(desk: Desk) -> None:
+    desk.put("scan.pdf", text="word " * 80_000 + "{}")
+    desk.ok("scan.pdf", "--out", "first")
+    run = bounded(desk, 1_000_000, "scan.pdf", "-f", "txt", "-o", "json")
+    assert run.returncode == 1, run.stderr
+    (record,) = json.loads(run.stdout)
+    assert (record["status"], record["error_class"]) == ("unwritten", "output_failed")
+    assert record["error_text"].startswith("An output cannot be written: File too large: ")
+    assert desk.there() == {"scan.pdf", "first/scan.md", "first/scan.json"}
+    desk.ok("scan.pdf", "-f", "txt")
+    assert (desk.folder / "scan.txt").stat().st_size > 1_000_000
+    assert desk.calls == ["1-2", "3-3"]
+
+
+@pytest.mark.parametrize("place", ["ledger", "blobs"])
+def test_a_store_that_was_taken_away_is_told_and_nothing_is_paid_again(desk: Desk, place: str) -> None:
+    desk.put("scan.pdf")
+    desk.ok("scan.pdf")
+    home = desk.here.home
+    target = home / ("forebay.db" if place == "ledger" else "blobs")
+    kept = target.rename(home / "kept")
+    if place == "ledger":
+        target.write_text("no database at all, but long enough to be looked at " * 100)
+    answer = desk.run("scan.pdf", "--out", "elsewhere")
+    assert answer.code == 5, answer
+    assert answer.err.count("\n") == 1
+    assert len(desk.calls) == 2
+    if target.exists():
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    kept.rename(target)
+    desk.ok("scan.pdf", "--out", "elsewhere")
+    assert len(desk.calls) == 2
