@@ -37,7 +37,7 @@ def main() -> None:
         case _:
             sys.exit("benchmarks.documents.bare: started by a benchmark, not by hand.")
     document = pypdfium2.PdfDocument(path)
-    pages = []
+    pages: list[dict[str, object]] = []
     for page in document:
         words = list(words_of(page, every=how == "every"))
         if out is not None:

@@ -18,9 +18,7 @@ _FLAT = 1.2
 def length(folder: Path, rounds: int, pages: int) -> None:
     """The longest once; a document of one page tells what the start costs, which is taken away."""
     sizes = (1, pages // 100, pages // 10, pages)
-    print(
-        f"\nlength: up to {pages:,} pages of {papers.WORDS} words in their text layer; {rounds} rounds, of the longest one"
-    )
+    print(f"\nlength: up to {pages:,} pages of {papers.WORDS} words of text; {rounds} rounds, the longest once")
     print("  forebay run --format md,json; memory of that process alone, at its highest", flush=True)
     runs = {size: partial(forebay, papers.texts(folder, size).path, folder, "md", "json") for size in sizes}
     ran: dict[int, list[Ran]] = {size: [] for size in sizes}

@@ -1,4 +1,4 @@
-"""How many scanned pages a second are recognized and made searchable, beside OCRmyPDF with the same engine and cores."""
+"""How many scans a second are recognized and made searchable, beside OCRmyPDF with the same engine and cores."""
 
 from __future__ import annotations
 

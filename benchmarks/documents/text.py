@@ -9,7 +9,6 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from benchmarks.documents import papers
 from benchmarks.documents.commands import Ran, Wrong, forebay, run
@@ -73,7 +72,7 @@ def _same_words(folder: Path, paper: papers.Paper) -> None:
                 raise Wrong(f"on page {number} of {paper.path.name} boxes are {far:.4f} of the page apart ({how})")
 
 
-def _apart(ours: list[float], theirs: list[float], size: list[float]) -> Any:
+def _apart(ours: list[float], theirs: list[float], size: list[float]) -> float:
     width, height = size
     left, bottom, right, top = theirs
     as_ours = (left / width, 1 - top / height, right / width, 1 - bottom / height)

