@@ -12,7 +12,6 @@ from benchmarks.documents import papers
 from benchmarks.documents.commands import Wrong, run
 from benchmarks.documents.text import compare
 
-
 Side = dict[str, Any]
 
 
