@@ -110,7 +110,8 @@ class Run:
                 if taking.done():
                     taking.result()
                 await self._look()
-                await asyncio.sleep(pause_s)
+                if not (taking.done() and self.done):
+                    await asyncio.sleep(pause_s)
                 pause_s = min(_LOOK_S, 1.2 * pause_s)
         finally:
             taking.cancel()
