@@ -36,9 +36,10 @@ def test_a_signal_lets_end_what_runs_and_the_same_command_goes_on(desk: Desk, nu
     assert desk.calls == ["1-2", "3-4", "5-6"]
 
 
-def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk) -> None:
+@pytest.mark.parametrize("how", ["sleep", "block"])
+def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk, how: str) -> None:
     desk.put("scan.pdf", 2)
-    desk.tell("sleep", 60)
+    desk.tell(how, 60)
     with desk.started("scan.pdf") as process:
         desk.until(lambda: len(desk.calls) == 1)
         process.send_signal(signal.SIGINT)
@@ -48,7 +49,7 @@ def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk) -> None:
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err.splitlines()[-1] == HOW_TO_GO_ON
-    desk.tell("sleep", 0)
+    desk.tell(how, 0)
     (record,) = desk.ok("scan.pdf", "-o", "json").json
     pages = desk.here.ok("get", record["job_id"], "-o", "json").json["pages"]
     assert pages["retry_count"] == 0
