@@ -1,0 +1,1 @@
+"""How fast documents are read: scans and text layers, beside others, and very long ones."""
