@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from forebay.cli import INTERRUPTED, output
 from forebay.cli.options import Reading
+from forebay.cli.streams import discard_answer
 from forebay.errors import BadInput, NotFound
 from forebay.ids import shown
 
@@ -213,8 +214,12 @@ def _answer(running: Run, common: Reading) -> int:
 
 
 def _record_now(item: Item) -> None:
-    output.write([_record(item)], "ndjson")
-    sys.stdout.flush()
+    try:
+        output.write([_record(item)], "ndjson")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read it has heard enough; the documents are to be read all the same.
+        discard_answer()
 
 
 def _record(item: Item) -> dict[str, Any]:

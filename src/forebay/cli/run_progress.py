@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -66,12 +67,13 @@ class Progress:
             self._show(item, self._bars)
         elif time.monotonic() - self._line_at >= _LINE_S:
             self._line_at = time.monotonic()
-            output.note(self._summary())
+            self.say(self._summary())
 
     def say(self, text: str) -> None:
         if self._bars is not None:
             self._bars.console.print(text, markup=False, highlight=False)
-        else:
+            return
+        with suppress(OSError):  # nobody listens any more, which is no reason to stop
             output.note(text)
 
     def _show(self, item: Item, bars: Bars) -> None:
