@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pypdfium2
@@ -18,10 +19,13 @@ async def noted(_: Context, chunk: Chunk) -> list[Page]:
     with Path("calls").open("a") as log:  # noqa: ASYNC230 - a line
         log.write(f"{chunk.page_start}-{chunk.page_end}\n")
     await asyncio.sleep(_told("sleep"))
+    await asyncio.to_thread(time.sleep, _told("block"))
     if chunk.page_start <= _told("refuse") <= chunk.page_end:
         raise Permanent("unreadable", error_class="refused")
     document = pypdfium2.PdfDocument(chunk.read())
-    return [Page.of_text(page.get_textpage().get_text_range(), processor="noted", version="1") for page in document]
+    more = " word" * int(_told("words"))
+    texts = [page.get_textpage().get_text_range() for page in document]
+    return [Page.of_text(text + more, processor="noted", version="1") for text in texts]
 
 
 @app.processor("paid", max_pages=2, limit="api")

@@ -7,6 +7,7 @@ import pytest
 
 from forebay.model.outcome import Completed
 from forebay.testing.workers import lone
+from tests.cli.documents import Desk
 from tests.cli.ground import Ground
 
 RAW = b"\x00\xff\r\nraw"
@@ -65,3 +66,45 @@ def test_a_result_that_is_nothing_is_null(here: Ground) -> None:
     with here.worker() as worker:
         worker.settle(worker.take(), Completed())
     assert here.ok("result", identifier).out == "null\n"
+
+
+@pytest.fixture
+def document(desk: Desk) -> str:
+    desk.put("scan.pdf", 1, "Page \\033 {}")
+    (record,) = desk.ok("scan.pdf", "-o", "json").json
+    return str(record["job_id"])
+
+
+def test_a_document_is_written_in_the_format_that_is_asked_for(desk: Desk, document: str) -> None:
+    for form in ("md", "txt", "json"):
+        desk.here.ok("result", document, "-f", form, "-o", f"handed-out.{form}")
+    assert desk.read("handed-out.md") == desk.read("scan.md")
+    assert desk.read("handed-out.json") == desk.read("scan.json")
+    assert desk.calls == ["1-1"]
+
+
+def test_text_may_go_to_a_terminal_but_nothing_that_it_would_obey(
+    desk: Desk, document: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.cli.output.terminal", lambda: True)
+    shown = desk.here.ok("result", document, "-f", "txt").out
+    assert shown.startswith("Page ")
+    assert "\x1b" not in shown
+    answer = desk.here.run("result", document, "-f", "pdf")
+    assert (answer.code, answer.out, "a terminal cannot show" in answer.err) == (2, "", True)
+
+
+def test_a_format_is_for_documents_and_has_to_be_one(here: Ground) -> None:
+    identifier = completed(here, 1)
+    answer = here.run("result", identifier, "-f", "md")
+    assert (answer.code, f"{identifier} is no job of a document." in answer.err) == (2, True)
+    answer = here.run("result", identifier, "-f", "docx")
+    assert (answer.code, "There is no format 'docx'." in answer.err) == (2, True)
+
+
+def test_a_document_that_failed_has_no_result_in_any_format(desk: Desk) -> None:
+    desk.put("scan.pdf")
+    desk.tell("refuse", 1)
+    (record,) = desk.run("scan.pdf", "-o", "json").json
+    answer = desk.here.run("result", record["job_id"], "-f", "md")
+    assert (answer.code, f"Job {record['job_id']} has no result." in answer.err) == (1, True)

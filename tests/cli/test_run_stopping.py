@@ -36,9 +36,10 @@ def test_a_signal_lets_end_what_runs_and_the_same_command_goes_on(desk: Desk, nu
     assert desk.calls == ["1-2", "3-4", "5-6"]
 
 
-def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk) -> None:
+@pytest.mark.parametrize("how", ["sleep", "block"])
+def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk, how: str) -> None:
     desk.put("scan.pdf", 2)
-    desk.tell("sleep", 60)
+    desk.tell(how, 60)
     with desk.started("scan.pdf") as process:
         desk.until(lambda: len(desk.calls) == 1)
         process.send_signal(signal.SIGINT)
@@ -48,7 +49,7 @@ def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk) -> None:
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err.splitlines()[-1] == HOW_TO_GO_ON
-    desk.tell("sleep", 0)
+    desk.tell(how, 0)
     (record,) = desk.ok("scan.pdf", "-o", "json").json
     pages = desk.here.ok("get", record["job_id"], "-o", "json").json["pages"]
     assert pages["retry_count"] == 0
@@ -63,7 +64,7 @@ def test_a_folder_that_is_watched_gives_what_comes_when_it_rests(desk: Desk) -> 
             for place in range(0, len(two), 200):
                 growing.write(two[place : place + 200])
                 growing.flush()
-                time.sleep(0.3)
+                time.sleep(0.25)
         assert "in/two.txt" not in desk.there()
         desk.until(lambda: "in/two.txt" in desk.there())
         desk.put("in/one.pdf", 1, "Uno {}")
@@ -127,6 +128,29 @@ def read_until(terminal: int, text: str) -> str:
             except OSError:  # the other end was closed
                 assert text in seen, seen[-500:]
     return seen
+
+
+def test_a_file_that_comes_while_its_document_is_read_is_not_written_over(desk: Desk) -> None:
+    desk.put("scan.pdf", 1)
+    desk.tell("sleep", 1)
+    with desk.started("scan.pdf", "-o", "json") as process:
+        desk.until(lambda: len(desk.calls) == 1)
+        desk.write("scan.md", b"my own notes")
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 1, err
+    (record,) = json.loads(out)
+    assert (record["status"], record["error_class"]) == ("unwritten", "conflict")
+    assert (desk.read("scan.md"), desk.there()) == ("my own notes", {"scan.pdf", "scan.md"})
+
+
+def test_a_reader_that_has_heard_enough_does_not_keep_documents_from_being_read(desk: Desk) -> None:
+    for number in range(3):
+        desk.put(f"in/{number}.pdf", 1, f"Doc {number} page {{}}")
+    with desk.started("in", "-o", "ndjson", "-f", "txt") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(20) == 0
+    assert {f"in/{number}.txt" for number in range(3)} <= desk.there()
 
 
 def test_ndjson_prints_each_document_as_it_ends(desk: Desk) -> None:

@@ -53,16 +53,17 @@ def test_a_store_without_room_for_the_document_ends_it_and_the_same_command_goes
 
 
 def test_an_output_that_finds_no_room_is_written_by_the_same_command_without_a_call(desk: Desk) -> None:
-    desk.put("scan.pdf", text="word " * 80_000 + "{}")
+    desk.put("scan.pdf")
+    desk.tell("words", 6_000)
     desk.ok("scan.pdf", "--out", "first")
-    run = bounded(desk, 1_000_000, "scan.pdf", "-f", "txt", "-o", "json")
+    run = bounded(desk, 400_000, "scan.pdf", "-f", "json", "-o", "json")
     assert run.returncode == 1, run.stderr
     (record,) = json.loads(run.stdout)
     assert (record["status"], record["error_class"]) == ("unwritten", "output_failed")
     assert record["error_text"].startswith("An output cannot be written: File too large: ")
     assert desk.there() == {"scan.pdf", "first/scan.md", "first/scan.json"}
-    desk.ok("scan.pdf", "-f", "txt")
-    assert (desk.folder / "scan.txt").stat().st_size > 1_000_000
+    desk.ok("scan.pdf", "-f", "json")
+    assert (desk.folder / "scan.json").stat().st_size > 400_000
     assert desk.calls == ["1-2", "3-3"]
 
 

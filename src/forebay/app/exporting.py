@@ -36,7 +36,7 @@ def checked(formats: Sequence[str]) -> tuple[str, ...]:
 @asynccontextmanager
 async def merged(app: Forebay, job: Job) -> AsyncIterator[IO[bytes]]:
     """The result of a job, checked, to read from."""
-    merge = await asyncio.to_thread(app.ledger.get, job.merge_id or "")
+    merge = None if job.merge_id is None else await asyncio.to_thread(app.ledger.get, job.merge_id)
     if merge is None or merge.result_blob is None:
         raise NotCompleted(f"Job {job.id} has no result.", remedy=f"`forebay why {job.id}` says why.")
     opening = app.blobs.open(BlobRef(job.tenant, merge.result_blob))

@@ -49,8 +49,9 @@ class Names:
         levels = dict.fromkeys(new, _SHORT)
         if self._folder is None:
             levels |= dict.fromkeys(_twins(new), _FULL)
+        common = Path(os.path.commonpath([path.parent for path in self._sources] or [Path("/")]))
         while True:
-            names = {path: self._name(path, level) for path, level in levels.items()}
+            names = {path: self._name(path, level, common) for path, level in levels.items()}
             more = [path for path in self._clashing(names) if levels[path] < self._most]
             if not more:
                 break
@@ -64,9 +65,8 @@ class Names:
     def _most(self) -> int:
         return _FULL if self._folder is None else _FAR
 
-    def _name(self, path: Path, level: int) -> Path:
+    def _name(self, path: Path, level: int, common: Path) -> Path:
         if level == _FAR and self._folder is not None:
-            common = Path(os.path.commonpath([each.parent for each in self._sources]))
             return self._folder / path.relative_to(common)
         source = self._sources[path]
         folder = source.path.parent if self._folder is None else self._folder / source.below

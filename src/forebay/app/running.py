@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FIRST_LOOK_S = 0.02
 _LOOK_S = 0.2
 _LOOKS = 200
-_WATCH_S = 1.0
+_WATCH_S = 0.5
 _WHY_S = 2.0
 _REFUSED_EXIT = 7
 _ENDED = frozenset({"completed", "failed", "canceled", "refused", "unwritten"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,20 +13,23 @@ from cyclopts import Parameter
 
 from forebay.cli import INTERRUPTED, output
 from forebay.cli.options import Reading
+from forebay.cli.streams import discard_answer
 from forebay.errors import BadInput, NotFound
 from forebay.ids import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from forebay.app.forebay import Forebay
     from forebay.app.running import Item, Run
+    from forebay.cli.run_progress import Progress
     from forebay.model.payload import Json
 
 _USUAL = Reading()
 _SOME_FAILED = 3
 _REFUSED = 7
 _MAX_CONCURRENCY = 1000
+_HURRY_S = 3.0
 
 
 def run(
@@ -98,9 +102,40 @@ def run(
                 noted=progress.say,
             )
             progress.of(running)
+            stop = _Stop(progress, partial(_answer, running, common))
             beside = partial(running.follow, looks)
-            run_loop(awork(application, beside, on_signal=progress.interrupted, concurrency=concurrency))
+            run_loop(awork(application, beside, on_signal=stop.asked, concurrency=concurrency))
+    stop.over()
     return _answer(running, common)
+
+
+class _Stop:
+    """Says what signals do; after the second, threads of a processor that cannot be stopped are not waited for."""
+
+    def __init__(self, progress: Progress, answer: Callable[[], int]) -> None:
+        self._progress = progress
+        self._answer = answer
+        self._count = 0
+        self._end: threading.Timer | None = None
+
+    def asked(self) -> None:
+        self._count += 1
+        if self._count == 1:
+            self._progress.say("stopping when what runs has ended, in drain_grace_s at most; once more to stop at once")
+        elif self._end is None:
+            self._end = threading.Timer(_HURRY_S, self._leave)
+            self._end.daemon = True
+            self._end.start()
+
+    def over(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+
+    def _leave(self) -> None:
+        self._progress.close()
+        code = self._answer()
+        sys.stdout.flush()
+        os._exit(code)
 
 
 def check_files(files: Sequence[str], command: str) -> None:
@@ -179,8 +214,12 @@ def _answer(running: Run, common: Reading) -> int:
 
 
 def _record_now(item: Item) -> None:
-    output.write([_record(item)], "ndjson")
-    sys.stdout.flush()
+    try:
+        output.write([_record(item)], "ndjson")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read it has heard enough; the documents are to be read all the same.
+        discard_answer()
 
 
 def _record(item: Item) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def followed(places: Sequence[str]) -> Iterator[list[Source]]:
 
 def _followed(named: list[Source], folders: Sequence[Path]) -> Iterator[list[Source]]:
     yield named
-    given: dict[Path, Stamp] = {}
+    given = {source.path: _stamp(source.path) for source in named}
     since: dict[tuple[Path, Stamp], float] = {}
     while True:
         there = {source.path: source for folder in folders for source in _documents(folder)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from forebay.app.running import Item, Run
 
 _LINE_S = 10.0
+_BAR_S = 0.2  # all items are counted for it, and there may be many
 _BARS = 8
 
 
@@ -35,7 +37,6 @@ class Progress:
         self._told: set[int] = set()
         self._began_at = time.monotonic()
         self._line_at = self._began_at
-        self._signals = 0
 
     def of(self, run: Run) -> None:
         self._run = run
@@ -50,6 +51,9 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         if self._bars is not None:
             self._bars.stop()
 
@@ -63,18 +67,13 @@ class Progress:
             self._show(item, self._bars)
         elif time.monotonic() - self._line_at >= _LINE_S:
             self._line_at = time.monotonic()
-            output.note(self._summary())
-
-    def interrupted(self) -> None:
-        """A signal came."""
-        self._signals += 1
-        if self._signals == 1:
-            self.say("stopping: what runs may end, which takes at most drain_grace_s; once more to stop at once")
+            self.say(self._summary())
 
     def say(self, text: str) -> None:
         if self._bars is not None:
             self._bars.console.print(text, markup=False, highlight=False)
-        else:
+            return
+        with suppress(OSError):  # nobody listens any more, which is no reason to stop
             output.note(text)
 
     def _show(self, item: Item, bars: Bars) -> None:
@@ -87,7 +86,8 @@ class Progress:
         if id(item) in self._rows:
             pages = f"{item.page_count} pages" if item.page_count else "looking into it"
             bars.update(self._rows[id(item)], completed=item.done_share, note=item.waits or pages)
-        if self._total is not None and self._run is not None:
+        if self._total is not None and self._run is not None and time.monotonic() - self._line_at >= _BAR_S:
+            self._line_at = time.monotonic()
             items = self._run.items
             shares = sum(1.0 if each.ended else each.done_share for each in items)
             bars.update(self._total, total=len(items), completed=shares, note=self._summary())
@@ -95,7 +95,7 @@ class Progress:
     def _summary(self) -> str:
         items = self._run.items if self._run is not None else []
         ended = sum(item.ended for item in items)
-        known = sum(item.page_count or 0 for item in items)
+        known = _pages(items)
         done = sum((item.page_count or 0) * item.done_share for item in items)
         took_s = time.monotonic() - self._began_at
         rate = done / took_s if took_s > 0 else 0.0
@@ -104,6 +104,13 @@ class Progress:
             text += f", {rate:.1f} pages/s, about {span((known - done) / rate)} left"
         waits = next((item.waits for item in items if not item.ended and item.waits), "")
         return f"{text}; {waits}" if waits else text
+
+
+def _pages(items: Sequence[Item]) -> int:
+    """Of all; those that nobody has looked into yet are taken for as long as the others."""
+    known = [item.page_count for item in items if item.page_count is not None]
+    unknown = sum(item.page_count is None and not item.ended for item in items)
+    return sum(known) + (round(unknown * sum(known) / len(known)) if known else 0)
 
 
 def _end_of(item: Item) -> str:
