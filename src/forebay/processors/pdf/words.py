@@ -121,10 +121,11 @@ def _collect(layer: pdfium.FPDF_TEXTPAGE, leaf: Leaf, found: Words, text: str, n
         _box_of(address, first, at_one)
         _box_of(address, last, at_two)
         left, top, right, bottom, left_two, top_two, right_two, bottom_two = read()
-        left = min(left, left_two)
-        top = max(top, top_two)
-        right = max(right, right_two)
-        bottom = min(bottom, bottom_two)
+        # Comparisons take a third of the time that min and max do.
+        left = left_two if left_two < left else left  # noqa: FURB136
+        top = top_two if top_two > top else top  # noqa: FURB136
+        right = right_two if right_two > right else right  # noqa: FURB136
+        bottom = bottom_two if bottom_two < bottom else bottom  # noqa: FURB136
         if sideways:
             left, right, bottom, top = bottom, top, left, right
         try:
