@@ -25,7 +25,10 @@ class Wrong(Exception):
 
 
 class Ran(NamedTuple):
+    """`cpu_s` is of the process and all that it has started, `peak_mib` of the process alone."""
+
     seconds: float
+    cpu_s: float
     peak_mib: float
 
 
@@ -36,7 +39,6 @@ def compiled() -> None:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> Ran:
-    """`peak_mib` is what the kernel saw as the most of this process, without its children."""
     with tempfile.TemporaryFile() as said:
         began = time.perf_counter()
         process = subprocess.Popen(
@@ -44,10 +46,10 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> Ran:
         )
         peak = 0.0
         try:
-            while process.poll() is None:
+            while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
                 peak = max(peak, _peak_mib(process.pid))
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_LOOK_S)
+                time.sleep(_LOOK_S)
+            process.returncode = os.waitstatus_to_exitcode(ended[1])
         finally:
             process.kill()
             process.wait()
@@ -56,7 +58,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> Ran:
             said.seek(0)
             told = said.read().decode(errors="replace")[-_TAIL:]
             raise Wrong(f"{' '.join(command[:4])} … ended with {process.returncode}: {told}")
-    return Ran(seconds, peak)
+    return Ran(seconds, ended[2].ru_utime + ended[2].ru_stime, peak)
 
 
 def forebay(document: Path, folder: Path, *formats: str, **options: str) -> Ran:

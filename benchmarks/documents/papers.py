@@ -43,7 +43,8 @@ def scans(folder: Path, pages: int) -> Paper:
 def texts(folder: Path, pages: int) -> Paper:
     """Pages of about 400 words under a heading with their number."""
     dice = random.Random(1912)
-    words = " ".join(part for part in _english() if not part.startswith("#")).split()
+    # None that would mark a heading or an item of a list.
+    words = [word for word in " ".join(_english()).split() if word[0].isalnum()]
     sheets = []
     for _ in range(min(_SHEETS, pages)):
         drawn_words = dice.choices(words, k=WORDS)

@@ -13,6 +13,6 @@ def alternating(contenders: Mapping[str, Callable[[], Ran]], rounds: int) -> Ite
     for turn in range(rounds):
         for name in list(contenders)[:: 1 if turn % 2 == 0 else -1]:
             ran = contenders[name]()
-            told = f"  {turn + 1}: {name} {ran.seconds:.2f} s, {ran.peak_mib:.0f} MiB"
+            told = f"  {turn + 1}: {name} {ran.seconds:.2f} s, CPU {ran.cpu_s:.2f} s, {ran.peak_mib:.0f} MiB"
             print(told, file=sys.stderr, flush=True)
             yield name, ran

@@ -9,6 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from benchmarks.documents import papers
 from benchmarks.documents.commands import Ran, Wrong, forebay, run
@@ -54,7 +55,6 @@ def _bare(document: Path, how: str, *out: str) -> Ran:
 
 
 def _same_words(folder: Path, paper: papers.Paper) -> None:
-    """Each side has the truth's words, and their boxes are in the same places."""
     dumped = folder / "bare.json"
     forebay(paper.path, folder, "json")
     ours = json.loads((folder / f"{paper.path.stem}.json").read_text(encoding="utf-8"))["pages"]
@@ -62,18 +62,17 @@ def _same_words(folder: Path, paper: papers.Paper) -> None:
         _bare(paper.path, how, str(dumped))
         theirs = json.loads(dumped.read_text())
         for number, (truth, one, other) in enumerate(zip(paper.truth, ours, theirs, strict=True), 1):
-            found = [word for block in one["blocks"] for line in block["lines"] for word in line["words"]]
-            if not truth.split() == [word["text"] for word in found] == [word for word, _ in other["words"]]:
-                raise Wrong(f"page {number} of {paper.path.name} was not read by both as it is ({how})")
-            far = max(
-                _apart(word["box"], box, other["size"]) for word, (_, box) in zip(found, other["words"], strict=True)
-            )
-            if far > _NEAR:
-                raise Wrong(f"on page {number} of {paper.path.name} boxes are {far:.4f} of the page apart ({how})")
+            compare(f"page {number} of {paper.path.name}, {_NAMES[how]}", truth, one, other)
 
 
-def _apart(ours: list[float], theirs: list[float], size: list[float]) -> float:
-    width, height = size
-    left, bottom, right, top = theirs
-    as_ours = (left / width, 1 - top / height, right / width, 1 - bottom / height)
-    return max(abs(one - other) for one, other in zip(ours, as_ours, strict=True))
+def compare(which: str, truth: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Wrong unless each side has the truth's words, and their boxes are in the same places."""
+    found = [word for block in ours["blocks"] for line in block["lines"] for word in line["words"]]
+    if not truth.split() == [word["text"] for word in found] == [word for word, _ in theirs["words"]]:
+        raise Wrong(f"{which}: not both read the words as they are")
+    width, height = theirs["size"]
+    for word, (_, (left, bottom, right, top)) in zip(found, theirs["words"], strict=True):
+        placed = (left / width, 1 - top / height, right / width, 1 - bottom / height)
+        far = max(abs(one - other) for one, other in zip(word["box"], placed, strict=True))
+        if far > _NEAR:
+            raise Wrong(f"{which}: the boxes of {word['text']!r} are {far:.4f} of the page apart")

@@ -115,7 +115,8 @@ class Run:
                 if taking.done() and await asyncio.to_thread(self._out_of_budget):
                     drain("budget")
                     return
-                await asyncio.sleep(pause_s)
+                if not (taking.done() and self.done):
+                    await asyncio.sleep(pause_s)
                 pause_s = min(_LOOK_S, 1.2 * pause_s)
         finally:
             taking.cancel()

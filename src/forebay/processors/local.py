@@ -109,11 +109,11 @@ class Local:
                 made[sheet.index] = await recognizer.line(sheet)
                 ctx.progress(sum(map(bool, made)) / len(made), f"page {sheet.number}")
 
-        # One more than cores, so that a page is drawn while the others are read. Not all at once: pages stand in
-        # line in the order they come, and those of other chunks shall get their turn.
+        # Twice the cores: while some pages are read, as many are drawn, so that no core waits when two end together.
+        # Not all at once: pages stand in line in the order they come, and those of other chunks shall get their turn.
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._cores + 1, len(sheets))):
+                for _ in range(min(2 * self._cores, len(sheets))):
                     group.create_task(work(left))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None

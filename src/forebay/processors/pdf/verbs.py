@@ -31,7 +31,12 @@ VERBS: dict[str, Verb] = {
 
 
 def warm() -> None:
-    """Before the child is shut off: qpdf needs random numbers for an encrypted document, and keeps their device."""
+    """Before the child is shut off: what nearly every document needs, kept in compiled form where that is allowed.
+
+    And qpdf needs random numbers for an encrypted document, and keeps their device.
+    """
     pikepdf = import_module("pikepdf")
     with pikepdf.Pdf.new() as pdf:
         pdf.save(BytesIO(), encryption=pikepdf.Encryption(user="", owner="-"))
+    import_module("forebay.processors.pdf.read")
+    import_module("forebay.processors.pdf.language").language_of("warm")
