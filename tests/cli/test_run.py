@@ -368,6 +368,18 @@ def test_with_holes_allowed_every_output_names_the_pages_that_are_missing(desk: 
     assert notes == [[], [], ["This page was not read. refused: unreadable"]]
 
 
+def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_BUDGETS", "pages=3/day")
+    desk.put("long.pdf", 6)
+    desk.put("short.pdf", 1, "Short {}")
+    desk.ok("short.pdf")
+    answer = desk.run("short.pdf", "long.pdf", "-o", "json")
+    assert answer.code == 8
+    assert [each["status"] for each in answer.json] == ["completed", "interrupted"]
+    assert "the budget of 3 pages a day is used up: 1 of 2 documents are done. The same command" in answer.err
+    assert len(desk.calls) == 2
+
+
 # --- what it answers
 
 

@@ -19,7 +19,7 @@ from forebay.ids import printable
 from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
 from forebay.model.query import Query
-from forebay.model.task import DEFAULT_TENANT, Role, Status, Task
+from forebay.model.task import DEFAULT_TENANT, Role, Status, Task, WaitReason
 from forebay.rules import verdict
 from forebay.rules.verdict import ErrorClass
 
@@ -89,9 +89,11 @@ class Run:
         self._told = told
         self._noted = noted
         self._why_at = 0.0
+        self._budget_at = 0.0
         self._looked_at = 0
         self._rests = False
         self.items: list[Item] = []
+        self.held_back = ""
 
     @property
     def done(self) -> bool:
@@ -110,6 +112,9 @@ class Run:
                 if taking.done():
                     taking.result()
                 await self._look()
+                if taking.done() and await asyncio.to_thread(self._out_of_budget):
+                    drain("budget")
+                    return
                 if not (taking.done() and self.done):
                     await asyncio.sleep(pause_s)
                 pause_s = min(_LOOK_S, 1.2 * pause_s)
@@ -183,6 +188,23 @@ class Run:
             else:
                 await asyncio.to_thread(self._note, item, job)
             self._told(item)
+
+    def _out_of_budget(self) -> bool:
+        """Whether nothing is left but what waits for a budget to begin anew, tomorrow or next month."""
+        if time.monotonic() < self._budget_at:
+            return False
+        self._budget_at = time.monotonic() + _WHY_S
+        text = ""
+        for item in self.items:
+            if item.ended or item.job_id is None:
+                continue
+            job = self._app.ledger.get_job(item.job_id)
+            standing = None if job is None or job.running_count else self._app.standing(job.id)
+            if standing is None or standing.wait_reason is not WaitReason.BUDGET:
+                return False
+            text = standing.reasons[-1].text
+        self.held_back = text
+        return bool(text)
 
     def _note(self, item: Item, job: Job) -> None:
         item.status = job.status

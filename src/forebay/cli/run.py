@@ -15,7 +15,7 @@ from forebay.cli import INTERRUPTED, output
 from forebay.cli.options import Reading
 from forebay.cli.streams import discard_answer
 from forebay.errors import BadInput, NotFound
-from forebay.ids import shown
+from forebay.ids import printable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _USUAL = Reading()
 _SOME_FAILED = 3
 _REFUSED = 7
+_OVER_BUDGET = 8
 _MAX_CONCURRENCY = 1000
 _HURRY_S = 3.0
 
@@ -209,7 +210,11 @@ def _answer(running: Run, common: Reading) -> int:
     if running.done:
         return _code(items)
     ended = sum(item.ended for item in items)
-    output.note(f"forebay: interrupted: {ended} of {len(items)} documents are done. The same command goes on.")
+    so_far = f"{ended} of {len(items)} documents are done. The same command goes on."
+    if running.held_back:
+        output.note(printable(f"forebay: the rest {running.held_back}: {so_far}"))
+        return _OVER_BUDGET
+    output.note(f"forebay: interrupted: {so_far}")
     return INTERRUPTED
 
 
