@@ -28,6 +28,11 @@ class Pace:
         """Something has changed."""
         self._event.set()
 
+    def ended(self, *, done: int, in_hand: int) -> None:
+        """The first one starts the clock of those that linger; between it and a whole batch nobody need wake up."""
+        if not self._event.is_set() and (done <= 1 or self.has_batch(done=done, in_hand=in_hand)):
+            self._event.set()
+
     def is_time(self, ends_at: float, ready: set[str], *, done: int, in_hand: int) -> bool:
         """Whether enough is done, or has waited long enough; at the latest at `ends_at`."""
         now = time.monotonic()
