@@ -228,7 +228,7 @@ class Worker:
     def _has_room(self) -> bool:
         """Whether some of what is known to be ready may be claimed; while others wait in hand that need not be now."""
         hurries = self._room.blocks or not self._gate.waits
-        return (hurries and self._room.has_some_for(self._ready)) or self._quotas.wanting(self._ready)
+        return (hurries and self._room.has_some_for(self._ready)) or self._quotas.short(self._ready)
 
     def _stand(self) -> None:
         """In the lines of our limits, for as many as could run and no more."""
