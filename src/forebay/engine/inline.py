@@ -92,6 +92,7 @@ class InlineAttempt(Attempt):
         return None if text is None else Completed(result_json=text)
 
     async def _stored(self, value: object) -> Outcome:
+        """What is not small, or is a list of chunks, takes its time."""
         if self.kind.chunk_kind is not None:
             return await asyncio.to_thread(chunks_of, value, self.task, self.kind, self.submissions)
         return await asyncio.to_thread(self.submissions.content.completed, value, self.task.tenant)

@@ -182,7 +182,7 @@ class HandlerQuota:
 
     def _granted(self, slot: Slot, units: Units) -> None:
         attempt = next((each for each in self._attempts if each.units == units), None)
-        self._ahead.granted(steady(), idle=attempt is None)
+        self._ahead.granted(steady(), idle=attempt is None, last=len(self._attempts) == 1)
         if attempt is None:
             self._slots.append((slot, units, steady()))
         else:
