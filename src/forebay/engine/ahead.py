@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 STALL_S = 1.0
+_SOON_S = 0.02
 _LONG_S = 0.1
 
 
 class Ahead:
     """Enough that no slot waits for a claim, and none at all while slots come so rarely that a claim can wait for them.
 
-    A slot that found nothing in hand asks for one more; a task that waited long asks for one less.
+    A slot that found nothing in hand asks for one more, and so does one that took the last where slots come quickly:
+    a claim then brings several. A task that waited long asks for one less.
     """
 
     def __init__(self, most: int) -> None:
@@ -19,9 +21,10 @@ class Ahead:
         self._granted_at = -math.inf
         self.count = 1
 
-    def granted(self, now: float, *, idle: bool) -> None:
-        """A slot came; `idle`: nothing was there to use it."""
-        if idle and now - self._granted_at <= STALL_S:
+    def granted(self, now: float, *, idle: bool, last: bool = False) -> None:
+        """A slot came; `idle`: nothing was there to use it; `last`: nothing is left for the next."""
+        since_s = now - self._granted_at
+        if (idle and since_s <= STALL_S) or (last and since_s <= _SOON_S):
             self.count = min(self._most, self.count + 1)
         self._granted_at = now
 

@@ -16,6 +16,7 @@ from forebay.engine.lease import Lease
 from forebay.engine.quota import Quota, give_unsent
 from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Kind
+from forebay.engine.room import Room
 from forebay.engine.slots import Calls
 from forebay.engine.submission import Submissions
 from forebay.engine.watch import Watch
@@ -24,7 +25,7 @@ from forebay.limits.slot import Slot
 from forebay.model.exchange import Hold
 from forebay.model.outcome import Canceled, Outcome
 from forebay.model.task import Task
-from forebay.observe import emit
+from forebay.observe import emit, wanted
 
 
 class Why(StrEnum):
@@ -51,10 +52,11 @@ class Ended(Protocol):
 class Terms:
     """What all attempts of a worker share."""
 
+    loop: asyncio.AbstractEventLoop
     submissions: Submissions
     lease: Lease
     quotas: Quotas
-    entered: Callable[[Attempt], None]
+    room: Room
     ended: Ended
 
 
@@ -90,7 +92,7 @@ class Attempt:
         self.inside = False
         self.why: Why | None = None
         self.started_at: float | None = None
-        self.loop = asyncio.get_running_loop()
+        self.loop = terms.loop
         self.submissions = terms.submissions
         self.lease = terms.lease
         self._claimed_at = time.monotonic()
@@ -117,7 +119,7 @@ class Attempt:
         """Go where handlers run; a slot is held for a moment only while there is no place."""
         self.slot = slot
         self.inside = True
-        self._terms.entered(self)
+        self._terms.room.took(self.kind)
         if slot is not None:
             self._late_timer = self.loop.call_later(_LATE_S, self._late)
         self._enter()
@@ -135,7 +137,7 @@ class Attempt:
             slot, self.slot = self.slot, None
             give_unsent(slot)
             self.inside = False
-            self._terms.entered(self)
+            self._terms.room.freed(self.kind, 0.0)
             if self._quota is not None:
                 self._quota.late()
             self.wait()
@@ -175,24 +177,25 @@ class Attempt:
 
     def begin(self) -> bool:
         """Start the clock; False when the deadline is over before anything has begun, and the clock ends it at once."""
-        self.started_at = time.monotonic()
-        self._left_s = self.task.timeout_s
+        task = self.task
+        self.started_at = now = time.monotonic()
+        self._left_s = task.timeout_s
         if self._late_timer is not None:
             self._late_timer.cancel()
-        goes_on = self._run_clock()
-        emit("task_started", task_id=self.task.id, kind=self.task.kind, attempt=self.task.attempt_count + 1)
+        goes_on = self._run_clock(now)
+        if wanted("task_started"):
+            emit("task_started", task_id=task.id, kind=task.kind, attempt=task.attempt_count + 1)
         return goes_on
 
-    def _run_clock(self) -> bool:
-        now = time.monotonic()
+    def _run_clock(self, now: float) -> bool:
         self._runs_since = now
-        limit_s, why = self._left_s, Why.TIMEOUT
         if self._deadline_in_s is not None:
             until_deadline_s = self._deadline_in_s - (now - self._claimed_at)
-            if until_deadline_s < limit_s:
-                limit_s, why = max(0.0, until_deadline_s), Why.DEADLINE
-        self._arm(limit_s, why)
-        return limit_s > 0
+            if until_deadline_s < self._left_s:
+                self._arm(max(0.0, until_deadline_s), Why.DEADLINE)
+                return until_deadline_s > 0
+        self._arm(self._left_s, Why.TIMEOUT)
+        return self._left_s > 0
 
     def pause(self, *, ours: bool) -> None:
         """Stop the clock: from now on it waits for a slot, of its own limit or of another. A deadline goes on."""
@@ -208,18 +211,20 @@ class Attempt:
 
     def resume(self, *, ours: bool, got: bool) -> None:
         if self._paused_at is not None:
-            self._slept_s += time.monotonic() - self._paused_at
+            now = time.monotonic()
+            self._slept_s += now - self._paused_at
             self._paused_at = None
             if self.why is None and not self._reported:
-                self._run_clock()
+                self._run_clock(now)
             if ours and self._quota is not None:
                 self._quota.waited(self, got=got)
 
     def _arm(self, limit_s: float, why: Why) -> None:
-        self.ends_at, self._ends_why = self.loop.time() + limit_s, why
+        self._ends_why = why
+        self.ends_at = ends_at = self.loop.time() + limit_s
         watch = self._watch()
-        if watch is not None:
-            watch.until(self.ends_at)
+        if watch is not None and ends_at < watch.due_at:
+            watch.until(ends_at)
 
     def _watch(self) -> Watch | None:
         """Who ends it when its time is over."""
@@ -246,14 +251,17 @@ class Attempt:
     def report(self, outcome: Outcome | None) -> None:
         if not self._reported:
             self._reported = True
-            self._cancel_timer()
+            if self._timer is not None:
+                self._cancel_timer()
             if self._late_timer is not None:
                 self._late_timer.cancel()
             if self._quota is not None:
                 self._quota.take_back(self)
             if self.slot is not None or self._calls is not None:
                 outcome = self.calls.close(self.slot, outcome, sent=self.started_at is not None)
-            self._terms.ended(self, None if outcome is None else outcomes.with_usage(outcome, self.desk.usage))
+            if outcome is not None and self.desk.usage:
+                outcome = outcomes.with_usage(outcome, self.desk.usage)
+            self._terms.ended(self, outcome)
 
     def report_stopped(self) -> None:
         """The handler is gone before it has said anything."""

@@ -7,18 +7,28 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from forebay import failpoint
 from forebay.clock import steady
 from forebay.engine.lease import Lease
 from forebay.errors import StoreClosed, StoreError
 from forebay.model.exchange import Release, Reply, Settle, Want
+from forebay.model.task import Task
 from forebay.observe import emit
 from forebay.stores.base import Ledger
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 _HURRY_S = 1.0
+
+
+class Ended(NamedTuple):
+    """What is to be written of an attempt, and what is told when it was."""
+
+    settle: Settle
+    task: Task
+    run_s: float
 
 
 class Exchanger:
@@ -29,12 +39,12 @@ class Exchanger:
         self._session_id = session_id
         self._lease = lease
         self._n = 0
-        self._settles: list[Settle] = []
+        self._ended: list[Ended] = []
         self._releases: list[Release] = []
         self._thread = ThreadPoolExecutor(1, "forebay-exchange")
 
-    def settle(self, settle: Settle) -> None:
-        self._settles.append(settle)
+    def settle(self, ended: Ended) -> None:
+        self._ended.append(ended)
 
     def release(self, release: Release) -> None:
         self._releases.append(release)
@@ -42,16 +52,17 @@ class Exchanger:
     @property
     def waiting_count(self) -> int:
         """How much has been handed in since the last exchange."""
-        return len(self._settles) + len(self._releases)
+        return len(self._ended) + len(self._releases)
 
     async def exchange(
         self, wants: Sequence[Want], *, patient: Callable[[], bool], idle: bool = False
-    ) -> tuple[Reply, list[Settle]]:
-        """The reply, and the settles it answers for, in the same order; asked for until it comes or patience ends.
+    ) -> tuple[Reply, list[Ended]]:
+        """The reply, and the endings it answers for, in the same order; asked for until it comes or patience ends.
 
         An idle loop may wait for it itself: to send another thread and be woken by it takes as long as a commit.
         """
-        settles, self._settles = self._settles, []
+        ended, self._ended = self._ended, []
+        settles = [each.settle for each in ended]
         releases, self._releases = self._releases, []
         self._n += 1
         failed_at: float | None = None
@@ -78,7 +89,7 @@ class Exchanger:
             else:
                 if failed_at is not None:
                     emit("store_recovered", verb="exchange", after_s=round(time.monotonic() - failed_at, 3))
-                return reply, settles
+                return reply, ended
 
     def _call(self, n: int, settles: list[Settle], releases: list[Release], wants: Sequence[Want]) -> Reply:
         if settles:

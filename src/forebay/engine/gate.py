@@ -30,11 +30,13 @@ class Gate:
         return bool(self._waiting)
 
     def add(self, attempt: Starts, *, first: bool = False) -> None:
-        if first:
+        if len(self._running) < self._size:  # then nobody waits
+            self._running.add(attempt)
+            attempt.go()
+        elif first:
             self._waiting.appendleft(attempt)
         else:
             self._waiting.append(attempt)
-        self._let_in()
 
     def take_back(self, attempt: Starts) -> bool:
         """Whether it had not started yet; then it will not."""
@@ -46,10 +48,7 @@ class Gate:
 
     def freed(self, attempt: Starts) -> None:
         self._running.discard(attempt)
-        self._let_in()
-
-    def _let_in(self) -> None:
-        while self._waiting and len(self._running) < self._size:
-            attempt = self._waiting.popleft()
-            self._running.add(attempt)
-            attempt.go()
+        if self._waiting and len(self._running) < self._size:
+            following = self._waiting.popleft()
+            self._running.add(following)
+            following.go()

@@ -10,6 +10,7 @@ from forebay.engine.attempt import Attempt, Claimed, Terms, Why
 from forebay.engine.context import Context
 from forebay.engine.gate import Gate
 from forebay.engine.registry import call_arguments
+from forebay.engine.slots import Calls
 from forebay.engine.split import chunks_of
 from forebay.engine.watch import Watch
 from forebay.model.outcome import Canceled, Completed, Outcome, Rescheduled
@@ -23,7 +24,7 @@ class InlineAttempt(Attempt):
     def __init__(self, claimed: Claimed, terms: Terms, gate: Gate) -> None:
         super().__init__(claimed, terms)
         self._gate = gate
-        self._context = Context(self.task, self.desk, terms.submissions.content, calls=lambda: self.calls)
+        self._context: Context | None = None
         self._runner: asyncio.Task[None] | None = None
 
     def _enter(self) -> None:
@@ -41,6 +42,7 @@ class InlineAttempt(Attempt):
     def report(self, outcome: Outcome | None) -> None:
         began = self._runner is not None and not self._reported
         super().report(outcome)
+        self._context = None  # which knows us: a circle would be left for the collector
         if began:
             self._gate.freed(self)
 
@@ -49,45 +51,51 @@ class InlineAttempt(Attempt):
             self._gate.take_back(self)
             self.report_stopped()
             return
-        self._context.stop()
+        if self._context is not None:
+            self._context.stop()
         self._runner.cancel()
         # Its slot and its task go on without it.
         self.later(_ABANDON_S, self.report_stopped)
 
     async def _run(self) -> None:
         outcome: Outcome | None
+        task, content = self.task, self.submissions.content
         try:
-            outcome = await self._handled()
+            in_blob = task.payload_blob is not None
+            payload = await asyncio.to_thread(content.payload, task) if in_blob else task.payload
+            if self.slot is not None:
+                await self.slot.astart()
+            if not self.lease.sure:
+                outcome = None  # frozen meanwhile: it may be another's by now
+            elif not self.begin():
+                outcome = outcomes.past_deadline()
+            else:
+                positional, named = call_arguments(payload)
+                self._context = Context(task, self.desk, content, calls=self._own_calls)
+                value = await self.kind.handler(self._context, *positional, **named)
+                failpoint.reach("response_read")
+                outcome = self._known(value) or await self._stored(value)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             outcome = outcomes.of_error(error)
             # A handler may have been cancelled by its own doing, too.
             if self.why is not None and isinstance(error, asyncio.CancelledError):
                 outcome = self.stopped()
-        if self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
+        if self.why is not None and self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
             outcome = self.stopped()
         self.report(outcome)
 
-    async def _handled(self) -> Outcome | None:
-        content = self.submissions.content
-        if self.task.payload_blob is None:
-            payload = self.task.payload
-        else:
-            payload = await asyncio.to_thread(content.payload, self.task)
-        if self.slot is not None:
-            await self.slot.astart()
-        if not self.lease.sure:
-            return None  # frozen meanwhile: it may be another's by now
-        if not self.begin():
-            return outcomes.past_deadline()
-        self._context.begin()
-        positional, named = call_arguments(payload)
-        value = await self.kind.handler(self._context, *positional, **named)
-        failpoint.reach("response_read")
+    def _known(self, value: object) -> Outcome | None:
+        """What came of it, if nothing has to be stored beside."""
         if isinstance(value, (Completed, Rescheduled, Canceled)):
             return value  # a pipeline of ours, which has stored its result and knows what follows
+        text = self.submissions.content.small(value) if self.kind.chunk_kind is None else None
+        return None if text is None else Completed(result_json=text)
+
+    async def _stored(self, value: object) -> Outcome:
+        """What is not small, or is a list of chunks, takes its time."""
         if self.kind.chunk_kind is not None:
             return await asyncio.to_thread(chunks_of, value, self.task, self.kind, self.submissions)
-        text = content.small(value)
-        if text is not None:
-            return Completed(result_json=text)
-        return await asyncio.to_thread(content.completed, value, self.task.tenant)
+        return await asyncio.to_thread(self.submissions.content.completed, value, self.task.tenant)
+
+    def _own_calls(self) -> Calls:
+        return self.calls

@@ -58,7 +58,7 @@ def crashed(code: int | None, how: str) -> Failed:
 
 
 def with_usage(outcome: Outcome, usage: Sequence[Usage]) -> Outcome:
-    return replace(outcome, usage=tuple(usage)) if usage else outcome
+    return replace(outcome, usage=tuple(usage))
 
 
 def _text(error: BaseException) -> str:

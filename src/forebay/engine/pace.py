@@ -28,13 +28,19 @@ class Pace:
         """Something has changed."""
         self._event.set()
 
+    def ended(self, *, done: int, in_hand: int) -> None:
+        """The first one starts the clock of those that linger; between it and a whole batch nobody need wake up."""
+        if done == 1:
+            self._lingers_until = time.monotonic() + _LINGER_S
+        if not self._event.is_set() and (done <= 1 or self.has_batch(done=done, in_hand=in_hand)):
+            self._event.set()
+
     def is_time(self, ends_at: float, ready: set[str], *, done: int, in_hand: int) -> bool:
         """Whether enough is done, or has waited long enough; at the latest at `ends_at`."""
         now = time.monotonic()
-        if self._quotas.hungry:
+        if self._quotas.hungry or self._quotas.short(ready):
             return True
         if not done:
-            self._lingers_until = now + _LINGER_S
             curious = self._room.has_some(ready) or self._quotas.curious(ready)
             return now >= ends_at or (self.hint and curious)
         return self.has_batch(done=done, in_hand=in_hand) or now >= self._lingers_until
@@ -43,7 +49,7 @@ class Pace:
         """As many as are fetched at once, or all there is: the one batch runs while the other is exchanged."""
         if self._room.blocks:
             return done >= in_hand
-        return done >= self._batch or not self._gate.waits
+        return done >= self._batch or not (self._gate.waits or self._quotas.backed_up)
 
     async def sleep(self, within_s: float, *, done: int) -> None:
         """Until something changes, or for so long; less if something is done that lingers."""

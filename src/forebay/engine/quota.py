@@ -37,6 +37,14 @@ class Quota(Protocol):
     def hungry(self) -> bool:
         """Whether slots wait for tasks."""
 
+    @property
+    def backed_up(self) -> bool:
+        """Whether tasks wait for slots."""
+
+    @property
+    def short(self) -> bool:
+        """Whether tasks are to be claimed at once, and not only when something else is to be said to the ledger."""
+
     def wanted(self) -> int:
         """How many tasks to claim now."""
 
@@ -123,6 +131,14 @@ class HandlerQuota:
     def hungry(self) -> bool:
         return bool(self._slots)
 
+    @property
+    def backed_up(self) -> bool:
+        return bool(self._attempts)
+
+    @property
+    def short(self) -> bool:
+        return not self._attempts and self.wanted() > 0
+
     def wanted(self) -> int:
         return 0 if self._shut else len(self._slots) + max(0, self._ahead.count - len(self._attempts))
 
@@ -166,7 +182,7 @@ class HandlerQuota:
 
     def _granted(self, slot: Slot, units: Units) -> None:
         attempt = next((each for each in self._attempts if each.units == units), None)
-        self._ahead.granted(steady(), idle=attempt is None)
+        self._ahead.granted(steady(), idle=attempt is None, last=len(self._attempts) == 1)
         if attempt is None:
             self._slots.append((slot, units, steady()))
         else:
@@ -232,6 +248,14 @@ class CallQuota:
     @property
     def hungry(self) -> bool:
         return self._cleared > 0
+
+    @property
+    def backed_up(self) -> bool:
+        return False
+
+    @property
+    def short(self) -> bool:
+        return self.wanted() > 0
 
     def wanted(self) -> int:
         return 0 if self._shut else max(self._cleared, self._ahead.count - len(self._preparing))

@@ -62,8 +62,12 @@ class Quotas:
         """Those that want none are looked at, too: there may be tasks by now."""
         return [Want(quota.kind.name, min(most, quota.wanted()), grace_s=grace_s) for quota in self]
 
-    def wanting(self, ready: set[str]) -> bool:
-        return any(quota.kind.name in ready and quota.wanted() > 0 for quota in self)
+    @property
+    def backed_up(self) -> bool:
+        return any(quota.backed_up for quota in self)
+
+    def short(self, ready: set[str]) -> bool:
+        return any(quota.kind.name in ready and quota.short for quota in self)
 
     def curious(self, ready: set[str]) -> bool:
         """Whether a look at the ledger could tell something that matters."""

@@ -35,16 +35,12 @@ class _Side:
         self._most_ahead = max(0, most_ahead)
         self.in_hand = 0
 
-    def took(self) -> None:
-        self.in_hand += 1
-
     def freed(self, kind: str, run_s: float) -> None:
         self.in_hand -= 1
-        if kind not in self._run_s:
-            return
-        # Down by degrees, up at once: one quick task is no proof that the next will be.
-        known_s = self._run_s[kind]
-        self._run_s[kind] = max(run_s, known_s + _WEIGHT * (run_s - known_s))
+        known_s = self._run_s.get(kind)
+        if known_s is not None:
+            # Down by degrees, up at once: one quick task is no proof that the next will be.
+            self._run_s[kind] = run_s if run_s > known_s else known_s + _WEIGHT * (run_s - known_s)
 
     def runs(self, kind: str, run_s: float) -> None:
         if kind in self._run_s:
@@ -95,7 +91,7 @@ class Room:
         self._turn = 0
 
     def took(self, kind: Kind) -> None:
-        self._sides[kind.blocking].took()
+        self._sides[kind.blocking].in_hand += 1
 
     def freed(self, kind: Kind, run_s: float) -> None:
         self._sides[kind.blocking].freed(kind.name, run_s)

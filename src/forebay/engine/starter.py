@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from forebay.engine.attempt import Attempt, Claimed, Ended, Terms
 from forebay.engine.blocking import BlockingAttempt
@@ -14,6 +13,7 @@ from forebay.engine.lease import Lease
 from forebay.engine.pool import Pool
 from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Kind
+from forebay.engine.room import Room
 from forebay.engine.submission import Submissions
 from forebay.engine.wishes import Units, units_key
 from forebay.model.task import Task
@@ -21,7 +21,7 @@ from forebay.stores.base import Ledger
 
 
 class Starter:
-    """What it makes is told to `entered` when it takes room or gives it up, and to `ended` once."""
+    """Made in a running event loop. `ended` is told of each that it made, once."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Starter:
         quotas: Quotas,
         gate: Gate,
         pool: Pool | None,
-        entered: Callable[[Attempt], None],
+        room: Room,
         ended: Ended,
     ) -> None:
         self._ledger = ledger
@@ -41,7 +41,14 @@ class Starter:
         self._name = name
         self._gate = gate
         self._pool = pool
-        self._terms = Terms(submissions=submissions, lease=lease, quotas=quotas, entered=entered, ended=ended)
+        self._terms = Terms(
+            loop=asyncio.get_running_loop(),
+            submissions=submissions,
+            lease=lease,
+            quotas=quotas,
+            room=room,
+            ended=ended,
+        )
 
     def make(self, task: Task, kind: Kind, now: float, units: Units | None = None) -> Attempt:
         """`units` for those whose kind has a limit."""

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from forebay.model.exchange import Settle
+from collections.abc import Sequence
+
+from forebay.engine.exchanger import Ended
+from forebay.model.exchange import Reply, Settle
 from forebay.model.task import Task
-from forebay.observe import emit
+from forebay.observe import emit, wanted
 from forebay.rules.settlement import Move
 
 
-def tell(task: Task, settle: Settle, run_s: float, now: float, *, fenced: bool) -> None:
-    named = {"task_id": task.id, "kind": task.kind, "attempt": task.attempt_count + 1}
+def tell(ended: Sequence[Ended], reply: Reply) -> int:
+    """How many of them were recorded; the others were fenced."""
+    count = 0
+    heard = wanted("task_completed")
+    for (settle, task, run_s), settled in zip(ended, reply.settled, strict=True):
+        if settled.fenced:
+            _tell_error(task, settle)
+            emit("task_fenced", task_id=task.id, kind=task.kind, token=settle.token)
+        else:
+            count += 1
+            if heard or settle.outcome != Move.COMPLETE:
+                _tell(task, settle, run_s, reply.now)
+    return count
+
+
+def _tell_error(task: Task, settle: Settle) -> None:
     if settle.error_text is not None:
         emit("task_error", task_id=task.id, kind=task.kind, error_text=settle.error_text)
-    if fenced:
-        emit("task_fenced", task_id=task.id, kind=task.kind, token=settle.token)
-        return
+
+
+def _tell(task: Task, settle: Settle, run_s: float, now: float) -> None:
+    _tell_error(task, settle)
+    named = {"task_id": task.id, "kind": task.kind, "attempt": task.attempt_count + 1}
     match settle.outcome:
         case Move.COMPLETE:
             emit("task_completed", **named, run_s=round(run_s, 6))

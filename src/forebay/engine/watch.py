@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -17,19 +18,23 @@ class Runs(Protocol):
 
 
 class Watch:
+    """`due_at` is when it looks next: who ends no sooner than that need not call `until`."""
+
     def __init__(self, running: Callable[[], Iterable[Runs]]) -> None:
         self._loop = asyncio.get_running_loop()
         self._running = running
         self._timer: asyncio.TimerHandle | None = None
+        self.due_at = math.inf
 
     def until(self, ends_at: float) -> None:
         """Somebody is to be ended then, if they still run."""
-        if self._timer is None or self._timer.when() > ends_at:
+        if ends_at < self.due_at:
             self.close()
             self._timer = self._loop.call_at(ends_at, self._look)
+            self.due_at = ends_at
 
     def _look(self) -> None:
-        self._timer = None
+        self.close()
         now = self._loop.time()
         for each in list(self._running()):
             if each.ends_at <= now:
@@ -42,3 +47,4 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.due_at = math.inf

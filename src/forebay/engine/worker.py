@@ -15,7 +15,7 @@ from forebay.engine.asking import ask, passes
 from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
 from forebay.engine.deciding import decided
-from forebay.engine.exchanger import Exchanger
+from forebay.engine.exchanger import Ended, Exchanger
 from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
 from forebay.engine.lease import Lease
@@ -69,8 +69,7 @@ class Worker:
         self._pool: Pool | None = None
         if target is not None and any(kind.blocking for kind in registry):
             self._pool = Pool(target, limits.processes, bounds or Bounds(), refused=self._refused)
-        self._attempts: dict[tuple[str, int], Attempt] = {}
-        self._untold: dict[tuple[str, int], tuple[Task, float]] = {}
+        self._attempts: dict[Attempt, None] = {}
         self._room = Room(registry, limits)
         self._tell_limits = tell_limits
         self._quotas = Quotas(registry, limiter, limits.concurrency, self._quota_changed)
@@ -85,7 +84,7 @@ class Worker:
             quotas=self._quotas,
             gate=self._gate,
             pool=self._pool,
-            entered=self._entered,
+            room=self._room,
             ended=self._ended,
         )
         self._quarantine = Quarantine(limits.attempt_grace_s)
@@ -229,7 +228,7 @@ class Worker:
     def _has_room(self) -> bool:
         """Whether some of what is known to be ready may be claimed; while others wait in hand that need not be now."""
         hurries = self._room.blocks or not self._gate.waits
-        return (hurries and self._room.has_some_for(self._ready)) or self._quotas.wanting(self._ready)
+        return (hurries and self._room.has_some_for(self._ready)) or self._quotas.short(self._ready)
 
     def _stand(self) -> None:
         """In the lines of our limits, for as many as could run and no more."""
@@ -251,13 +250,10 @@ class Worker:
         self._pace.hint = False
         wants = [] if self._drains else self._wants()
         wants = self._quarantine.narrowed(wants, running=bool(self._attempts))
-        reply, settles = await self._exchanger.exchange(wants, patient=self._patient, idle=idle)
+        reply, ended = await self._exchanger.exchange(wants, patient=self._patient, idle=idle)
         self._clock = (reply.now, time.monotonic())
         self._alive = self._alive and reply.alive
-        for settled, settle in zip(reply.settled, settles, strict=True):
-            self.settled_count += not settled.fenced
-            task, run_s = self._untold.pop((settle.task_id, settle.token))
-            tell(task, settle, run_s, reply.now, fenced=settled.fenced)
+        self.settled_count += tell(ended, reply)
         return reply
 
     def _wants(self) -> list[Want]:
@@ -267,12 +263,6 @@ class Worker:
     def _patient(self) -> bool:
         """With a ledger that does not answer: while nobody has told us to end, and then for the grace."""
         return not self._drains or (self._drains < _HURRY and time.monotonic() < self._ends_by)
-
-    @property
-    def _now(self) -> float:
-        """The ledger's time."""
-        told, at = self._clock
-        return told + time.monotonic() - at
 
     async def _start(self, tasks: Sequence[Task], now: float) -> None:
         for task in tasks:
@@ -285,38 +275,32 @@ class Worker:
                     self._settle(task, outcomes.of_error(error), 0.0)
                     continue
             attempt = self._starter.make(task, kind, now, units)
-            self._attempts[(task.id, task.claim_count)] = attempt
+            self._attempts[attempt] = None
             attempt.wait()
 
-    def _entered(self, attempt: Attempt) -> None:
-        """It takes room from now on, or no more."""
-        if attempt.inside:
-            self._room.took(attempt.kind)
-        else:
-            self._room.freed(attempt.kind, 0.0)
-
     def _ended(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        task = attempt.task
-        self._attempts.pop((task.id, task.claim_count), None)
+        task, run_s = attempt.task, attempt.run_s
+        self._attempts.pop(attempt, None)
         if attempt.inside:
-            self._room.freed(attempt.kind, attempt.run_s)
+            self._room.freed(attempt.kind, run_s)
         if self._quotas:
             self._quotas.ended(attempt.kind, outcome)
             self._stand()
         if outcome is not None:
-            self._settle(task, outcome, attempt.run_s)
+            self._settle(task, outcome, run_s)
         elif attempt.why is Why.LEASE_LOST:
             emit("task_fenced", task_id=task.id, kind=task.kind, token=task.claim_count)
         else:
             self._hand_back(task, started=attempt.started_at is not None)
-        # The first one starts the clock of those that linger; between it and a whole batch nobody need wake up.
-        done, in_hand = self._exchanger.waiting_count, len(self._attempts)
-        if done <= 1 or self._pace.has_batch(done=done, in_hand=in_hand) or self._drains or not self._alive:
+        if self._drains or not self._alive:
             self._pace.wake()
+        else:
+            self._pace.ended(done=self._exchanger.waiting_count, in_hand=len(self._attempts))
 
     def _settle(self, task: Task, outcome: Outcome, run_s: float) -> None:
-        self._exchanger.settle(decided(task, outcome, self._now))
-        self._untold[(task.id, task.claim_count)] = (task, run_s)
+        told, at = self._clock
+        now = told + time.monotonic() - at
+        self._exchanger.settle(Ended(decided(task, outcome, now), task, run_s))
 
     def _hand_back(self, task: Task, *, started: bool) -> None:
         self._exchanger.release(Release(task.id, task.claim_count, task.job_id, started=started))
@@ -326,7 +310,7 @@ class Worker:
     def _holds(self) -> list[Hold]:
         """Attempts that began late, because they waited for a child, get their full time from now."""
         grace_s = self._limits.attempt_grace_s
-        return [each.hold(grace_s) for each in list(self._attempts.values()) if each.late_by_s > grace_s / 2]
+        return [each.hold(grace_s) for each in list(self._attempts) if each.late_by_s > grace_s / 2]
 
     def _wake(self) -> None:
         self._pace.hint = True
@@ -341,7 +325,7 @@ class Worker:
         if renewal.drain and not self._drains:
             self.drain("asked")
         asked = set(renewal.cancel_requested)
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._attempts):
             if attempt.task.id in asked:
                 attempt.stop(Why.CANCEL)
 
@@ -351,7 +335,7 @@ class Worker:
                 self._heart.tick()
             self._quotas.tick()
             self._stand()
-            for attempt in list(self._attempts.values()):
+            for attempt in list(self._attempts):
                 if attempt.started_at is not None:
                     self._room.runs(attempt.kind, attempt.run_s)
                 elif attempt.inside and self._waited_enough(attempt):
@@ -365,7 +349,7 @@ class Worker:
 
     async def _finish(self) -> None:
         """What has begun may end by itself within the grace; the rest goes back at once, with no retry burnt."""
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._attempts):
             if attempt.started_at is None:
                 attempt.stop(Why.DRAIN)
         ends_at = time.monotonic() + self._limits.drain_grace_s
@@ -374,7 +358,7 @@ class Worker:
                 await self._exchange()
             else:
                 await self._woken(left_s)
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._attempts):
             attempt.stop(Why.DRAIN)
         while self._attempts:
             await self._woken(1.0)
@@ -387,7 +371,7 @@ class Worker:
         """The ledger gave our tasks to others: what still runs here is to stop, and what ended is fenced."""
         emit("session_lost", session_id=self._session.id)
         self._lease.lost()
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._attempts):
             attempt.stop(Why.LEASE_LOST)
         while self._attempts:
             await self._woken(1.0)

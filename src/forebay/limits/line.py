@@ -18,6 +18,7 @@ from forebay.stores.limit_base import LimitStore
 
 LINGER_S = 0.002
 _CONFIRM_S = 0.01
+_CONFIRM_LATER_S = 0.015
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _MAX_RUNS = 16
@@ -88,6 +89,11 @@ class Line:
         return sum(len(party.waiters) for party in self._parties.values())
 
     @property
+    def crowded(self) -> bool:
+        """Whether anybody waits, here or elsewhere, for what is given back."""
+        return bool(self._parties) or (self.answer is not None and self.answer["others"] > 0)
+
+    @property
     def active(self) -> bool:
         """Whether its session has to be kept alive."""
         return bool(self._open or self._parties or self._done)
@@ -111,11 +117,20 @@ class Line:
         return count
 
     def join(
-        self, waiter: Waiter, units: dict[str, int], *, key: str = "", label: str = "", front: bool = False
+        self,
+        waiter: Waiter,
+        units: dict[str, int],
+        *,
+        key: str = "",
+        label: str = "",
+        front: bool = False,
+        anyhow: bool = False,
     ) -> None:
+        """At the end of the line; `anyhow`: beside the last who wants the same, whenever that one came."""
         new = Party(self._numbers + 1, key, units, label, front)
         last = next(reversed(self._parties.values()), None)
-        if last is not None and last.alike(new) and (not last.told or len(self._parties) >= _MAX_RUNS):
+        joins = anyhow or last is None or not last.told or len(self._parties) >= _MAX_RUNS
+        if last is not None and joins and last.alike(new):
             last.waiters.append(waiter)
         else:
             self._numbers += 1
@@ -191,8 +206,7 @@ class Line:
         if self._changed:
             due.append(now)
         if self._done:
-            crowded = bool(self._parties) or (self.answer is not None and self.answer["others"] > 0)
-            due.append(now if crowded else self._flush_at)
+            due.append(now if self.crowded else self._flush_at)
         if self._parties:
             due.append(self._again_at)
             if self._confirm_at is not None:
@@ -271,7 +285,7 @@ class Line:
         del self._done[:done]
         del self._hints[:hints]
         woken = self._misfits(answer["tv"]) + self.granted(answer["grants"], now)
-        self._confirm_at = None if not answer["grants"] else now + _CONFIRM_S
+        self._confirm_at = None if not answer["grants"] else now + self._confirm_s
         woken += self._restarted(ask, answer)
         woken += self.tried()
         wait = self.wait
@@ -311,6 +325,11 @@ class Line:
         if self.terms is not None:
             self.sure_until = max(self.sure_until, asked_at + self.terms["lease"] / 1000)
 
+    @property
+    def _confirm_s(self) -> float:
+        """Until we confirm what we were given, the next is given to others, if any wait: then our next request does."""
+        return _CONFIRM_LATER_S if self.answer is not None and self.answer["others"] > 0 else _CONFIRM_S
+
     def granted(self, grants: list[Grant], now: float) -> list[Waiter]:
         """Share out what was granted; what nobody waits for any more goes back unsent."""
         woken: list[Waiter] = []
@@ -322,7 +341,7 @@ class Line:
             ]
             self._heard = grant["g"]
             self._next = max(self._next, grant["first"] + grant["count"])
-            self._confirm_at = now + _CONFIRM_S
+            self._confirm_at = now + self._confirm_s
             party = self._parties.get(grant["run"])
             for call in calls:
                 if party is None or not party.waiters:

@@ -143,16 +143,18 @@ class Pump:
             self._sleeps_until = math.inf
             now = steady()
             next_at = now + _IDLE_S
+            crowded = True
             for desk in [*self._desks.values()]:
                 for line in desk.lines:
                     self._exchange_if_due(desk, line)
                     with line.lock:
                         due_at = None if line.busy else line.due_at(now)
+                        crowded = crowded and line.crowded
                     if due_at is not None:
                         next_at = min(next_at, due_at)
             now = steady()
-            if now < awake_until:
-                # Whoever gives something back soon need not wake us for it.
+            if now < awake_until and not crowded:
+                # Whoever gives something back soon need not wake us for it; where others wait, they do it anyway.
                 next_at = min(next_at, now + LINGER_S)
             self._sleeps_until = next_at
             try:

@@ -50,7 +50,8 @@ class Stand:
         with line.lock:
             refusal = self._desk.refusal()
             if refusal is None:
-                line.join(wish, units, label=self._label, front=front)
+                # A wish is for no task of its own: which of them came first means nothing.
+                line.join(wish, units, label=self._label, front=front, anyhow=True)
         if refusal is not None:
             wish.settle(refusal)
             self._loop.call_soon(wish.wake)

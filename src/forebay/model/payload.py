@@ -14,7 +14,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+# Whatever holds itself is nested too deep, which is checked before.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+_BLANK = " \t\n\r"
+_raw_decode = json.JSONDecoder().raw_decode
 _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
 
 
@@ -85,8 +88,13 @@ def _refuse_constant(name: str) -> None:
 
 
 def decode(text: str) -> Json:
-    value: Json = json.loads(text)
-    return value
+    """What `encode` made, which has no blanks around it, or any other JSON."""
+    value: Json
+    if text[:1] in _BLANK:
+        value = json.loads(text)
+        return value
+    value, end = _raw_decode(text)
+    return value if end == len(text) else json.loads(text)
 
 
 def fingerprint(text: str, *more: str) -> str:

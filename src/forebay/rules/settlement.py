@@ -58,16 +58,27 @@ def after(move: Move, status: Status) -> Status:
         ) from None
 
 
+_COMPLETED = after(Move.COMPLETE, Status.RUNNING)
+
+
 def decide(task: Task, outcome: Outcome, *, now: float, jitter: float) -> Settle:
     """Turn the outcome of a claimed task's attempt into what is to be written; `jitter` is in [0, 1]."""
     if isinstance(outcome, Completed):
         _check_brought(task, outcome)
-        return _settle(
-            task,
-            outcome,
-            Move.COMPLETE,
+        # Most end like this, so nothing is put together that is known beforehand.
+        return Settle(
+            task_id=task.id,
+            job_id=task.job_id,
+            token=task.claim_count,
+            status=_COMPLETED,
+            outcome=Move.COMPLETE,
+            retry_count=task.retry_count,
+            reschedule_count=task.reschedule_count,
+            lost_count=task.lost_count,
             result_json=outcome.result_json,
             result_blob=outcome.result_blob,
+            usage=outcome.usage,
+            events=outcome.events,
             follow_ups=outcome.follow_ups,
         )
     if isinstance(outcome, Canceled):

@@ -1,0 +1,92 @@
+"""What a process tells the store of those who wait in it, and whom it serves."""
+
+from collections.abc import Callable
+
+from forebay.limits.call import Call
+from forebay.limits.line import Line
+from forebay.limits.waiting import Waiter
+from forebay.model.limit import Limit
+from forebay.rules import limit_actions as actions
+from forebay.stores.memory.limits import MemoryLimits
+
+CALL = {"calls": 1}
+
+
+def store_of(in_flight: int) -> MemoryLimits:
+    store = MemoryLimits()
+    values = actions.values_of(Limit("api", in_flight=in_flight))
+    layer = {"name": "code", "values": values, "until": -1, "at": 0, "who": "", "note": ""}
+    store.change("api", lambda record, raw: actions.configured(record, "api", layer, raw))  # type: ignore[arg-type]
+    return store
+
+
+def line_at(store: MemoryLimits, sid: str) -> Line:
+    return Line("api", store, sid, "", lambda: None)
+
+
+def ask(line: Line, now: float = 0.0) -> list[Call]:
+    """The calls that were granted in one exchange."""
+    request = line.ask(now)
+    woken = line.take(request, line.store.exchange("api", request), now, now)
+    return [each.result for each in woken if isinstance(each.result, Call)]
+
+
+def runs_after(joins: Callable[[Line], None]) -> int:
+    line = line_at(store_of(0), "a")
+    for _ in range(3):
+        joins(line)
+        ask(line)
+    return len(line.ask(0.0)["runs"])
+
+
+def test_waiters_keep_their_places_and_wishes_stand_together() -> None:
+    assert runs_after(lambda line: line.join(Waiter(), CALL)) == 3
+    assert runs_after(lambda line: line.join(Waiter(), CALL, anyhow=True)) == 1
+
+
+def test_wishes_for_other_units_stand_apart() -> None:
+    line = line_at(store_of(0), "a")
+    line.join(Waiter(), CALL, anyhow=True)
+    line.join(Waiter(), {"calls": 2}, anyhow=True)
+    assert len(line.ask(0.0)["runs"]) == 2
+
+
+def test_a_session_that_wishes_on_and_on_does_not_keep_another_out() -> None:
+    store = store_of(4)
+    first, second = line_at(store, "first"), line_at(store, "second")
+    for _ in range(8):
+        first.join(Waiter(), CALL, anyhow=True)
+    held = ask(first)
+    assert len(held) == 4
+    for _ in range(8):
+        second.join(Waiter(), CALL, anyhow=True)
+    assert not ask(second)
+    served = 0
+    for _ in range(12):
+        first.finish(held.pop(0).id, "ok")
+        first.join(Waiter(), CALL, anyhow=True)
+        held += ask(first)
+        given = ask(second)
+        served += len(given)
+        for call in given:
+            second.finish(call.id, "ok")
+            second.join(Waiter(), CALL, anyhow=True)
+    assert served >= 4
+
+
+def test_what_was_given_is_confirmed_later_when_others_could_take_the_next() -> None:
+    store = store_of(1)
+    mine, other = line_at(store, "mine"), line_at(store, "other")
+    for _ in range(3):
+        mine.join(Waiter(), CALL)
+    held = ask(mine)
+    alone = mine.due_at(0.0)
+    other.join(Waiter(), CALL)
+    assert not ask(other)
+    mine.finish(held.pop().id, "ok")
+    held += ask(mine)
+    beside_others = mine.due_at(0.0)
+    assert held, "it stands first"
+    assert alone is not None
+    assert beside_others is not None
+    assert alone < beside_others < 0.02
