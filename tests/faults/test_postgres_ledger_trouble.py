@@ -191,7 +191,7 @@ def test_a_job_that_others_are_busy_with_is_waited_for_when_there_is_nothing_els
 def test_tasks_that_others_are_claiming_are_passed_over(address: str, ledger: PostgresLedger) -> None:
     worker = worker_of(ledger)
     ledger.submit([lone(n) for n in range(20)])
-    head = "SELECT 1 FROM forebay_tasks ORDER BY seq LIMIT 5 FOR UPDATE"
+    head = "SELECT 1 FROM forebay_ready ORDER BY seq LIMIT 5 FOR UPDATE"
     with locked(address, head):
         assert [task.payload for task in worker.claim(5)] == [5, 6, 7, 8, 9]
 
@@ -289,7 +289,7 @@ def test_a_claim_that_does_not_get_a_chunk_counts_nothing(address: str, ledger: 
     worker = worker_of(ledger)
     job = job_of(2)
     ledger.submit([job])
-    with locked(address, "SELECT 1 FROM forebay_tasks ORDER BY seq LIMIT 1 FOR UPDATE"), pytest.raises(StoreError):
+    with locked(address, "SELECT 1 FROM forebay_ready ORDER BY seq LIMIT 1 FOR UPDATE"), pytest.raises(StoreError):
         worker.claim(9)
     assert problems(ledger) == []
     assert len(worker.claim(9)) == 2

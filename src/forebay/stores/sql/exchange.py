@@ -27,8 +27,14 @@ def run(
 ) -> Steps[Reply]:
     """A session that has ended, or is not known, may settle what it held but gets nothing."""
     asked: list[Settle | Release] = [*settles, *releases]
-    lone = ending.lone_held(asked)
+    plain = ending.plain(asked)
+    lone = [ending.finish(plain, session_id)] if plain else ending.lone_held(asked)
     (found, *locked), view = yield from lines.look(tx, wants, guess, ask("session", id=session_id), *lone)
+    done: ending.DoneBy = {}
+    if plain:
+        done = ending.finished(tx, plain, locked[0])
+        left = [one for one in plain if (one.task_id, one.token) not in done]
+        locked = (yield from tx.ask(*ending.lone_held(left))) if left else []
     session = rows.session(found[0]) if found else None
     alive = session is not None and session.ended_at is None
     claims_anew = alive and session is not None and n > session.exchange_n
@@ -40,7 +46,7 @@ def run(
         tx.took_jobs(jobs)
         held |= ending.held_by(more)
     worker = session.worker if session else ""
-    settled, stirred = yield from ending.settle(tx, held, settles, worker)
+    settled, stirred = yield from ending.settle(tx, held, settles, worker, done)
     stirred |= yield from ending.release(tx, held, releases, worker)
     if session is None or not alive:
         return Reply(settled=settled, alive=False, now=tx.now)

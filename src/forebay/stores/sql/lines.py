@@ -27,14 +27,14 @@ class Guess:
 
     def __init__(self) -> None:
         self.lanes: dict[str, tuple[str, ...]] = {}
-        self._crowd = 1
+        self._crowd = 0
 
     def spare(self, count: int) -> int:
         """How many candidates to read beside those that are wanted, because others may be quicker."""
         return max(_LEAST_SPARE, self._crowd * count)
 
     def claimed(self, *, all_wanted: bool) -> None:
-        self._crowd = max(1, self._crowd - 1) if all_wanted else min(_MOST_CROWD, 2 * self._crowd)
+        self._crowd = max(0, self._crowd - 1) if all_wanted else min(_MOST_CROWD, max(1, 2 * self._crowd))
 
 
 class Ready(NamedTuple):
