@@ -15,6 +15,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_FLAT_MOST = 100
+_FLAT_INT = 2**63
 _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
 
 
@@ -31,10 +33,11 @@ def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) 
     """JSON text that reads back as an equal value; what JSON would silently change is refused."""
     if value is None:
         return NULL
-    _check(value, what, max_bytes)
+    if not _flat(value):
+        _check(value, what, max_bytes)
     text = JsonText(_ENCODER.encode(value))
     try:
-        size = len(text.encode())
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         raise BadPayload(
             f"The {what} holds half of a surrogate pair, which is no character.",
@@ -101,6 +104,24 @@ def clean_text(text: str, *, most: int = 4000) -> str:
         raise BadPayload(f"A text must be a string, not {type(text).__name__}.", remedy="Convert it with str().")
     kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     return kept if len(kept) <= most else f"{kept[: most - 2]} …"
+
+
+def _flat(value: object) -> bool:
+    """A few texts and numbers under names, as most payloads are: nothing that could be refused but for its size."""
+    if type(value) is not dict or len(value) > _FLAT_MOST:
+        return False
+    for name, item in value.items():
+        if type(name) is not str or "\0" in name:
+            return False
+        if type(item) is str:
+            if "\0" in item:
+                return False
+        elif type(item) is int:
+            if not -_FLAT_INT < item < _FLAT_INT:
+                return False
+        elif item is not None and type(item) is not bool:
+            return False
+    return True
 
 
 def _check(value: object, what: str, max_bytes: int) -> None:

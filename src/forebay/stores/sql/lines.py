@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from forebay.model.exchange import Want
@@ -212,7 +213,7 @@ class Newcomers:
         places = places_of(due_)
         tags = fairness.tags(places, *_known_ends(heads, tails))
         tag_of = dict(zip((task.id for task in due_), tags, strict=True))
-        added: list[list[Any]] = []
+        added: list[tuple[Any, ...]] = []
         payloads: list[list[Any]] = []
         size = 0
         for task in tasks:
@@ -233,29 +234,30 @@ def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
         new.store(tx, tasks, (yield from tx.ask(*new.questions)))
 
 
-def _added_row(task: Task, tag: int | None, token: int) -> list[Any]:
-    return [
-        task.id,
-        task.kind,
-        task.lane,
-        task.tenant,
-        task.role,
-        task.job_id,
-        task.chunk_index,
-        task.generation,
-        task.priority,
-        task.flow,
-        tag,
-        encode(task.tags) if task.tags else None,
-        task.idempotency_key,
-        task.payload_hash,
-        task.payload_blob,
-        task.timeout_s,
-        task.deadline_at,
-        task.max_retries,
-        task.max_reschedules,
-        task.available_at,
-        task.wait_reason,
-        task.retry_count,
-        token,
-    ]
+_ADDED = (
+    "id",
+    "kind",
+    "lane",
+    "tenant",
+    "role",
+    "job_id",
+    "chunk_index",
+    "generation",
+    "priority",
+    "flow",
+    "idempotency_key",
+    "payload_hash",
+    "payload_blob",
+    "timeout_s",
+    "deadline_at",
+    "max_retries",
+    "max_reschedules",
+    "available_at",
+    "wait_reason",
+    "retry_count",
+)
+_added = itemgetter(*map(Task._fields.index, _ADDED))
+
+
+def _added_row(task: Task, tag: int | None, token: int) -> tuple[Any, ...]:
+    return (*_added(task), tag, encode(task.tags) if task.tags else None, token)
