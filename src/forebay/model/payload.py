@@ -15,8 +15,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_FLAT_MOST = 100
-_FLAT_INT = 2**63
 _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
 
 
@@ -104,6 +102,10 @@ def clean_text(text: str, *, most: int = 4000) -> str:
         raise BadPayload(f"A text must be a string, not {type(text).__name__}.", remedy="Convert it with str().")
     kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     return kept if len(kept) <= most else f"{kept[: most - 2]} …"
+
+
+_FLAT_MOST = 100
+_FLAT_INT = 2**63
 
 
 def _flat(value: object) -> bool:
