@@ -94,6 +94,46 @@ def test_a_statement_without_its_index_is_seen_to_scan_or_sort(db: Connection) -
         assert any("Sort" in line for line in lines)
 
 
+CHANGED_BY_AN_ORDINARY_END = {
+    "status",
+    "wait_reason",
+    "tag",
+    "retry_count",
+    "reschedule_count",
+    "lost_count",
+    "claim_count",
+    "attempt_count",
+    "session_id",
+    "exchange_n",
+    "claimed_at",
+    "attempt_deadline_at",
+    "finished_at",
+    "result",
+}
+FOLLOWING = """
+SELECT pg_get_indexdef(indexrelid)
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+WHERE indrelid = 'forebay_tasks'::regclass AND amname <> 'brin'
+"""
+
+
+def indexes_that_follow_an_end(db: Connection) -> list[str]:
+    """They would be written with every end, and so would all the others; a BRIN is not in the way."""
+    definitions = [row[0].partition(" USING ")[2] for row in db.execute(FOLLOWING)]
+    assert len(definitions) > 3
+    return [each for each in definitions if CHANGED_BY_AN_ORDINARY_END & set(re.findall(r"\w+", each))]
+
+
+def test_no_index_follows_an_ordinary_end(db: Connection) -> None:
+    assert indexes_that_follow_an_end(db) == []
+
+
+def test_an_index_that_follows_is_seen(db: Connection) -> None:
+    with db.transaction(force_rollback=True):
+        db.execute("CREATE INDEX ON forebay_tasks (seq) WHERE status = 'failed'")
+        assert len(indexes_that_follow_an_end(db)) == 1
+
+
 def test_a_claim_reads_as_many_pages_with_many_tasks_waiting_as_with_few(postgres_server: Server) -> None:
     """Counted, not timed: a tree of a million is one page deeper."""
     pages = []

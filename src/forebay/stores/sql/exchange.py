@@ -138,7 +138,7 @@ def _claim(
     return [task for _, task in sorted(tasks, key=_place)]
 
 
-def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[list[float]]:
+def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[tuple[int, float]]:
     """Tasks of jobs that are locked are sure to be had; of lone ones a few more are named, should some be gone."""
     free = [one for one in view.next(want) if one.job_id is None or one.job_id in tx.jobs]
     chosen = free[: want.count]
@@ -147,7 +147,7 @@ def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[list[fl
     _start(tx, sure)
     most = want.count - len(sure) + spare if chosen else 0
     lone = [one for one in free if one.job_id is None][:most]
-    return [[one.seq, want.grace_s] for one in (*sure, *lone)]
+    return [(one.seq, want.grace_s) for one in (*sure, *lone)]
 
 
 def _start(tx: Transaction, claimed: Iterable[Ready]) -> None:

@@ -214,18 +214,27 @@ class Newcomers:
         tags = fairness.tags(places, *_known_ends(heads, tails))
         tag_of = dict(zip((task.id for task in due_), tags, strict=True))
         added: list[tuple[Any, ...]] = []
-        payloads: list[list[Any]] = []
+        payloads: list[str | None] = []
         size = 0
         for task in tasks:
             added.append(_added_row(task, tag_of.get(task.id), tokens.get(task.id, 0)))
-            payloads.append([task.payload_json])
+            payloads.append(task.payload_json)
             size += len(task.payload_json or "")
             if size > _STATEMENT_SIZE:
-                tx.write("add_tasks", rows=added, payloads=payloads)
+                _write(tx, added, payloads)
                 added, payloads, size = [], [], 0
         if added:
-            tx.write("add_tasks", rows=added, payloads=payloads)
+            _write(tx, added, payloads)
         tx.woken = True
+
+
+def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None]) -> None:
+    """Those of a bulk mostly differ by their ids and payloads alone: what they have in common goes out once."""
+    if len({row[1:] for row in added}) == 1:
+        common = dict(zip(_ALIKE, added[0][1:], strict=True))
+        tx.write("add_alike", ids=[row[0] for row in added], payloads=payloads, **common)
+    else:
+        tx.write("add_tasks", rows=added, payloads=payloads)
 
 
 def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
@@ -256,6 +265,7 @@ _ADDED = (
     "wait_reason",
     "retry_count",
 )
+_ALIKE = (*_ADDED[1:], "tag", "tags", "claim_count")
 _added = itemgetter(*map(Task._fields.index, _ADDED))
 
 

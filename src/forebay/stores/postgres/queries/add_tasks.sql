@@ -1,6 +1,6 @@
 -- Adds pending tasks. :rows [id, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow,
 -- idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules, available_at,
--- wait_reason, retry_count, tag, tags, claim_count], :payloads rows [JSON text], one for each, :now. No reply.
+-- wait_reason, retry_count, tag, tags, claim_count], :payloads values, JSON text, one for each, :now. No reply.
 WITH added AS (
     INSERT INTO forebay_tasks (
         id, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow, idempotency_key,
@@ -13,7 +13,7 @@ WITH added AS (
         :rows.6::bigint[], :rows.7::bigint[], :rows.8::integer[], :rows.9::text[], :rows.10::text[], :rows.11::text[],
         :rows.12::text[], :rows.13::float8[], :rows.14::float8[], :rows.15::bigint[], :rows.16::bigint[],
         :rows.17::float8[], :rows.18::text[], :rows.19::bigint[], :rows.20::bigint[], :rows.21::text[],
-        :rows.22::bigint[], :payloads.0::text[]
+        :rows.22::bigint[], :payloads::text[]
     ) AS r (
         id, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow, idempotency_key,
         payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules, available_at, wait_reason,

@@ -1,6 +1,6 @@
 -- Adds pending tasks. :rows [id, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow,
 -- idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules, available_at,
--- wait_reason, retry_count, tag, tags, claim_count], :payloads rows [JSON text], one for each, :now. No reply.
+-- wait_reason, retry_count, tag, tags, claim_count], :payloads values, JSON text, one for each, :now. No reply.
 INSERT INTO tasks (
     id, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow,
     idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,
@@ -14,5 +14,5 @@ FROM jsonb_each(:rows);
 
 -- They got the next numbers in turn.
 INSERT INTO payloads
-SELECT (SELECT max(seq) FROM tasks) - json_array_length(:payloads) + 1 + key, value ->> 0
-FROM jsonb_each(:payloads)
+SELECT (SELECT max(seq) FROM tasks) - json_array_length(:payloads) + 1 + key, value
+FROM json_each(:payloads)
