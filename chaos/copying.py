@@ -8,13 +8,14 @@ import apsw
 import psycopg
 
 _TABLES = ("tasks", "history", "jobs", "events", "audit")
+_STORED = {"tasks": "present"}  # what runs is kept apart
 
 
 def copy(address: str, file: Path) -> None:
     target = apsw.Connection(str(file))
     with psycopg.connect(address) as source, target:
         for table in _TABLES:
-            found = source.execute(f"SELECT * FROM forebay_{table}".encode())
+            found = source.execute(f"SELECT * FROM forebay_{_STORED.get(table, table)}".encode())
             names = [column.name for column in found.description or ()]
             target.execute(f"CREATE TABLE {table} ({', '.join(names)})")
             places = ", ".join("?" * len(names))

@@ -19,7 +19,9 @@ from forebay.clock import SystemClock
 from forebay.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from forebay.model.exchange import Want
 from forebay.model.outcome import Completed
+from forebay.model.query import Query
 from forebay.model.task import NewTask, Status
+from forebay.stores.postgres import binding, driver
 from forebay.stores.postgres import ledger as module
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.testing.invariants import problems
@@ -191,9 +193,65 @@ def test_a_job_that_others_are_busy_with_is_waited_for_when_there_is_nothing_els
 def test_tasks_that_others_are_claiming_are_passed_over(address: str, ledger: PostgresLedger) -> None:
     worker = worker_of(ledger)
     ledger.submit([lone(n) for n in range(20)])
-    head = "SELECT 1 FROM forebay_tasks ORDER BY seq LIMIT 5 FOR UPDATE"
+    head = "SELECT 1 FROM forebay_ready ORDER BY seq LIMIT 5 FOR UPDATE"
     with locked(address, head):
         assert [task.payload for task in worker.claim(5)] == [5, 6, 7, 8, 9]
+
+
+CLAIM = """
+WITH taken AS (DELETE FROM forebay_ready RETURNING seq)
+INSERT INTO forebay_running SELECT seq, 1, 'somebody', 1, 1, 1e10 FROM taken
+"""
+
+
+def canceled_while_claimed(address: str, ledger: PostgresLedger) -> tuple[str, Status]:
+    """What a cancel says that meets somebody's claim, and what is then to be seen of the task."""
+    ledger.submit([lone(1)])
+    (task,) = ledger.list_tasks(Query()).items
+    with ThreadPoolExecutor(1) as pool, locked(address, CLAIM) as other:
+        asked = pool.submit(ledger.cancel, [task.id], action())
+        within(1, lambda: waiting(address) == 1 or asked.done())
+        other.commit()
+        (acted,) = asked.result(10)
+    found = ledger.get(task.id)
+    assert found is not None
+    with psycopg.connect(address) as db:
+        stored = db.execute("SELECT status FROM forebay_tasks").fetchone()
+    assert stored is not None
+    return acted.outcome, Status.RUNNING if (found.status, stored) == (
+        Status.RUNNING,
+        ("pending",),
+    ) else Status.CANCELED
+
+
+def test_a_cancel_that_meets_a_claim_asks_the_task_to_stop(address: str, ledger: PostgresLedger) -> None:
+    assert canceled_while_claimed(address, ledger) == ("done", Status.RUNNING)
+    assert [task.cancel_requested_at is not None for task in ledger.mine("somebody")] == [True]
+
+
+def test_a_cancel_without_the_place_in_line_is_seen_to_end_a_task_that_runs(
+    address: str, ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = binding.bound
+    monkeypatch.setattr(
+        driver, "bound", lambda name, given=None: bound("pauses" if name == "lock_lone" else name, given)
+    )
+    assert canceled_while_claimed(address, ledger) == ("done", Status.CANCELED)
+
+
+def test_a_settle_that_meets_an_action_is_written_once_that_is_done(address: str, ledger: PostgresLedger) -> None:
+    worker = worker_of(ledger)
+    ledger.submit([lone(n) for n in range(3)])
+    tasks = worker.claim(3)
+    ask_to_stop = f"UPDATE forebay_tasks SET cancel_requested_at = 1 WHERE id = '{tasks[1].id}'"
+    with ThreadPoolExecutor(1) as pool, locked(address, ask_to_stop) as other:
+        settles = [worker.ending(task, Completed()) for task in tasks]
+        settled = pool.submit(worker.exchange, settles=settles)
+        assert within(5, lambda: waiting(address) == 1)
+        other.commit()
+        assert [each.fenced for each in settled.result(10).settled] == [False, False, False]
+    assert ledger.count() == {("work", Status.COMPLETED): 3}
+    assert [len(ledger.history(task.id)) for task in tasks] == [1, 1, 1]
 
 
 def test_a_listener_hears_across_ledgers_and_again_after_its_connection_was_ended(address: str) -> None:
@@ -289,7 +347,7 @@ def test_a_claim_that_does_not_get_a_chunk_counts_nothing(address: str, ledger: 
     worker = worker_of(ledger)
     job = job_of(2)
     ledger.submit([job])
-    with locked(address, "SELECT 1 FROM forebay_tasks ORDER BY seq LIMIT 1 FOR UPDATE"), pytest.raises(StoreError):
+    with locked(address, "SELECT 1 FROM forebay_ready ORDER BY seq LIMIT 1 FOR UPDATE"), pytest.raises(StoreError):
         worker.claim(9)
     assert problems(ledger) == []
     assert len(worker.claim(9)) == 2

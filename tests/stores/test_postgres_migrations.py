@@ -68,7 +68,7 @@ def test_a_ledger_of_which_a_table_was_dropped_is_told_and_left_alone(address: s
     with PostgresLedger(address) as ledger:
         ledger.sessions()
     with psycopg.connect(address, autocommit=True) as db:
-        db.execute("DROP TABLE forebay_tasks")
+        db.execute("DROP TABLE forebay_tasks CASCADE")
     with PostgresLedger(address) as ledger, pytest.raises(StoreCorrupt, match="forebay_tasks is not") as caught:
         ledger.sessions()
     assert "backup" in caught.value.remedy

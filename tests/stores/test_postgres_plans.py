@@ -18,32 +18,36 @@ from tests.servers.server import Server
 Connection = psycopg.Connection[tuple[Any, ...]]
 INDEXES: dict[str, list[str]] = {
     "session": ["sessions_pkey"],
-    "held": ["tasks_id_key"],
+    "held": ["tasks_id_key", "running_pkey"],
     "next_due": ["tasks_later"],
-    "ready": ["tasks_ready"],
-    "lanes": ["tasks_ready"],  # the seek for the next one is not shown
+    "ready": ["ready_line"],
+    "lanes": ["ready_line"],  # the seek for the next one is not shown
     "due": ["tasks_later"],
-    "heads": ["tasks_ready"],
-    "tails": ["tasks_flow"],
-    "claim": ["tasks_pkey"],
-    "got": ["tasks_pkey"],
+    "heads": ["ready_line"],
+    "tails": ["ready_flow"],
+    "claim": ["ready_pkey", "tasks_pkey"],
+    "got": ["running_pkey"],
     "turn": ["sessions_pkey"],
-    "end": ["tasks_pkey"],
+    "finish": ["tasks_id_key", "running_pkey", "running_pkey", "sessions_pkey"],
+    "end": ["tasks_pkey", "running_pkey", "running_pkey"],
     "promote": ["tasks_pkey"],
     "renew": ["sessions_pkey"],
     "renew_exchange": ["sessions_pkey"],
-    "hold": ["sessions_pkey", "tasks_id_key"],
-    "mine": ["tasks_running"],
-    "cancel_requested": ["tasks_running"],
+    "hold": ["sessions_pkey", "tasks_id_key", "running_pkey"],
+    "mine": ["running_session", "tasks_pkey", "running_pkey"],
+    "cancel_requested": ["running_session", "tasks_pkey"],
     "settled_before": ["tasks_id_key", "history_pkey"],
     "holes": ["tasks_job"],
     "job": ["jobs_id_key"],
     "jobs": ["jobs_id_key"],
     "idle_jobs": ["jobs_id_key"],
     "put_jobs": ["jobs_id_key"],
-    "put_tasks": ["tasks_id_key"],
+    "put_tasks": ["tasks_id_key", "ready_pkey"],
     "known": ["tasks_id_key", "jobs_id_key"],
-    "task": ["tasks_id_key"],
+    "task": ["tasks_id_key", "tasks_pkey", "running_pkey"],
+    "place": ["tasks_id_key", "tasks_pkey", "running_pkey"],
+    "lone_tasks": ["tasks_id_key", "tasks_pkey", "running_pkey"],
+    "lock_lone": ["tasks_id_key", "ready_pkey"],
     "history": ["history_pkey", "tasks_id_key"],
     "events": ["events_pkey"],
 }
@@ -84,10 +88,50 @@ def test_a_hot_statement_seeks(db: Connection, name: str) -> None:
 
 def test_a_statement_without_its_index_is_seen_to_scan_or_sort(db: Connection) -> None:
     with db.transaction(force_rollback=True):
-        db.execute("DROP INDEX forebay_tasks_ready, forebay_tasks_flow")
+        db.execute("DROP INDEX forebay_ready_line, forebay_ready_flow")
         lines = plan(db, "ready")
         assert indexes(lines) != INDEXES["ready"]
         assert any("Sort" in line for line in lines)
+
+
+CHANGED_BY_AN_ORDINARY_END = {
+    "status",
+    "wait_reason",
+    "tag",
+    "retry_count",
+    "reschedule_count",
+    "lost_count",
+    "claim_count",
+    "attempt_count",
+    "session_id",
+    "exchange_n",
+    "claimed_at",
+    "attempt_deadline_at",
+    "finished_at",
+    "result",
+}
+FOLLOWING = """
+SELECT pg_get_indexdef(indexrelid)
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+WHERE indrelid = 'forebay_tasks'::regclass AND amname <> 'brin'
+"""
+
+
+def indexes_that_follow_an_end(db: Connection) -> list[str]:
+    """They would be written with every end, and so would all the others; a BRIN is not in the way."""
+    definitions = [row[0].partition(" USING ")[2] for row in db.execute(FOLLOWING)]
+    assert len(definitions) > 3
+    return [each for each in definitions if CHANGED_BY_AN_ORDINARY_END & set(re.findall(r"\w+", each))]
+
+
+def test_no_index_follows_an_ordinary_end(db: Connection) -> None:
+    assert indexes_that_follow_an_end(db) == []
+
+
+def test_an_index_that_follows_is_seen(db: Connection) -> None:
+    with db.transaction(force_rollback=True):
+        db.execute("CREATE INDEX ON forebay_tasks (seq) WHERE status = 'failed'")
+        assert len(indexes_that_follow_an_end(db)) == 1
 
 
 def test_a_claim_reads_as_many_pages_with_many_tasks_waiting_as_with_few(postgres_server: Server) -> None:

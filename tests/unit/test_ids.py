@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import BadName
-from forebay.ids import LENGTH, check_id, check_prefix, derived_id, printable, random_id, shown
+from forebay.ids import LENGTH, check_id, check_prefix, derived_id, printable, random_id, random_ids, shown
 from tests.unit.builders import assert_helpful
 
 PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]))).map(tuple)
@@ -34,6 +34,12 @@ def test_random_ids_are_ids_and_differ_within_their_first_characters() -> None:
     made = [random_id() for _ in range(1000)]
     assert [check_id(each) for each in made] == made
     assert len({each[:10] for each in made}) == 1000
+
+
+def test_many_ids_are_ids_and_differ() -> None:
+    many = random_ids(1000)
+    assert len(set(map(check_id, many))) == 1000
+    assert random_ids(0) == []
 
 
 def test_every_letter_appears_at_every_place_of_a_random_id() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
+from forebay import ids
 from forebay.engine.content import Content
 from forebay.engine.registry import Registry
 from forebay.engine.signals import instant
@@ -80,10 +81,11 @@ class Submissions:
     ) -> Iterator[NewTask]:
         """Many of a kind, with the same options, which are checked once."""
         first: NewTask | None = None
-        for payload, key in zip(payloads, keys, strict=True):
+        made = ids.random_ids(len(payloads))
+        for payload, key, own in zip(payloads, keys, made, strict=True):
             if first is not None and not isinstance(payload, (bytes, bytearray, memoryview)):
                 try:
-                    task = first.like(payload, idempotency_key=key)
+                    task = first.like(payload, id=own if key is None else "", idempotency_key=key)
                 except TooLarge:
                     pass
                 else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from forebay import ids
 from forebay.errors import BadInput
@@ -151,8 +152,7 @@ class Settle:
                 raise BadInput("A follow-up task needs an idempotency key.", remedy="Name it within its job.")
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """How a settle ended: `fenced` means that the lease was lost and nothing was changed."""
 
     task_id: str

@@ -34,10 +34,11 @@ def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) 
     """JSON text that reads back as an equal value; what JSON would silently change is refused."""
     if value is None:
         return NULL
-    _check(value, what, max_bytes)
+    if not _flat(value):
+        _check(value, what, max_bytes)
     text = JsonText(_ENCODER.encode(value))
     try:
-        size = len(text.encode())
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         raise BadPayload(
             f"The {what} holds half of a surrogate pair, which is no character.",
@@ -109,6 +110,28 @@ def clean_text(text: str, *, most: int = 4000) -> str:
         raise BadPayload(f"A text must be a string, not {type(text).__name__}.", remedy="Convert it with str().")
     kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     return kept if len(kept) <= most else f"{kept[: most - 2]} …"
+
+
+_FLAT_MOST = 100
+_FLAT_INT = 2**63
+
+
+def _flat(value: object) -> bool:
+    """A few texts and numbers under names, as most payloads are: nothing that could be refused but for its size."""
+    if type(value) is not dict or len(value) > _FLAT_MOST:
+        return False
+    for name, item in value.items():
+        if type(name) is not str or "\0" in name:
+            return False
+        if type(item) is str:
+            if "\0" in item:
+                return False
+        elif type(item) is int:
+            if not -_FLAT_INT < item < _FLAT_INT:
+                return False
+        elif item is not None and type(item) is not bool:
+            return False
+    return True
 
 
 def _check(value: object, what: str, max_bytes: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from operator import attrgetter
@@ -73,7 +74,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """A task to be submitted: checked when it is made, so that a store never sees a bad one."""
+    """A task to be submitted: checked when it is made, so that a store never sees a bad one.
+
+    `drawn`: its id was made at random, so that nobody else can have it.
+    """
 
     kind: str
     payload: object = None
@@ -96,6 +100,7 @@ class NewTask:
     id: str = ""
     payload_json: str = field(init=False)
     payload_hash: str | None = field(init=False, default=None)
+    drawn: bool = field(init=False, default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -107,23 +112,28 @@ class NewTask:
             put(self, "payload_hash", json_text.fingerprint(self.payload_json, self.payload_blob or ""))
         self._identify()
 
-    def like(self, payload: object, *, idempotency_key: str | None = None) -> NewTask:
-        """A lone task that differs by its payload and its key alone; the rest has been checked already."""
+    def like(self, payload: object, *, id: str = "", idempotency_key: str | None = None) -> NewTask:  # noqa: A002 - its name everywhere
+        """A lone task that differs by its payload and its key alone; the rest has been checked already.
+
+        `id` is one that was drawn for it, for those without a key.
+        """
         if self.role is not Role.LONE or self.payload_blob is not None:
             raise BadInput(f"A {self.role} task has no likes.", remedy="Make each by itself.")
         new = object.__new__(NewTask)
-        put = object.__setattr__
-        for name, value in zip(_FIELDS, _fields_of(self), strict=True):
-            put(new, name, value)
-        put(new, "payload", payload)
-        put(new, "payload_json", json_text.encode(payload))
-        put(new, "idempotency_key", idempotency_key)
-        put(new, "payload_hash", None)
-        put(new, "id", "")
+        for put, value in zip(_PUTS, _fields_of(self), strict=True):
+            put(new, value)
+        text = json_text.encode(payload)
+        _put_payload(new, payload)
+        _put_payload_json(new, text)
+        _put_key(new, idempotency_key)
+        _put_hash(new, None)
+        _put_id(new, id)
+        _put_drawn(new, bool(id))
         if idempotency_key is not None:
             check_label("idempotency key", idempotency_key)
-            put(new, "payload_hash", json_text.fingerprint(new.payload_json, ""))
-        new._identify()
+            _put_hash(new, json_text.fingerprint(text, ""))
+        if not id:
+            new._identify()
         return new
 
     def _identify(self) -> None:
@@ -133,6 +143,7 @@ class NewTask:
             derived = ids.derived_id("task", *parts)
         if not self.id:
             object.__setattr__(self, "id", derived or ids.random_id())
+            object.__setattr__(self, "drawn", derived is None)
         elif derived not in {None, ids.check_id(self.id)} and self.role is Role.LONE:
             raise BadInput("A task with an idempotency key gets its id from it.", remedy="Give the key or the id.")
 
@@ -173,6 +184,11 @@ class NewTask:
 
 _FIELDS = tuple(field.name for field in fields(NewTask))
 _fields_of = attrgetter(*_FIELDS)
+# By the slots themselves: a frozen class has no other way in, and object.__setattr__ looks each of them up.
+_PUTS: tuple[Callable[[NewTask, object], None], ...] = tuple(getattr(NewTask, name).__set__ for name in _FIELDS)
+_put_payload, _put_payload_json, _put_key, _put_hash, _put_id, _put_drawn = (
+    _PUTS[_FIELDS.index(name)] for name in ("payload", "payload_json", "idempotency_key", "payload_hash", "id", "drawn")
+)
 
 
 def check_role(value: object) -> Role:

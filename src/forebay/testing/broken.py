@@ -18,7 +18,7 @@ class UnfencedLedger(MemoryLedger):
         if task is None or task.status is not Status.RUNNING:
             return super()._settle(settle, worker, now)
         settled = super()._settle(replace(settle, token=task.claim_count), worker, now)
-        return replace(settled, token=settle.token)
+        return settled._replace(token=settle.token)
 
 
 class RowCountingLedger(MemoryLedger):

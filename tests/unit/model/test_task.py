@@ -246,6 +246,16 @@ def test_a_task_like_another_is_what_it_would_be_if_it_were_made_by_itself() -> 
     assert keyed.like(None).idempotency_key is None
 
 
+def test_an_id_is_drawn_unless_it_was_given_or_derived() -> None:
+    first = NewTask(kind="ocr")
+    assert first.drawn
+    assert not NewTask(kind="ocr", id=first.id).drawn
+    assert not NewTask(kind="ocr", idempotency_key="scan").drawn
+    assert first.like(1).drawn
+    assert first.like(1, id=random_id()).drawn
+    assert not first.like(1, idempotency_key="scan").drawn
+
+
 def test_a_task_like_another_has_its_payload_and_key_checked() -> None:
     first = NewTask(kind="ocr", payload=1)
     with pytest.raises(BadInput):

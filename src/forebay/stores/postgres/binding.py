@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from forebay.stores.postgres.queries import QUERIES
 
@@ -80,9 +80,15 @@ def _numbers(values: list[Any]) -> bytes:
 
 def _texts(values: list[str | None]) -> bytes:
     # Most columns have one value throughout: no error, one kind, one tenant.
-    alike = len(set(values)) == 1
-    texts = [_text(values[0])] * len(values) if alike else [*map(_text, values)]
-    return _storable("{" + ",".join(texts) + "}").encode("utf-8", "replace")
+    if len(set(values)) == 1:
+        body = ",".join([_text(values[0])] * len(values))
+    elif None in values or "\\" in (joined := '","'.join(cast("list[str]", values))):
+        body = ",".join(map(_text, values))
+    elif joined.count('"') == 2 * (len(values) - 1):
+        body = f'"{joined}"'
+    else:
+        body = ",".join(map(_text, values))
+    return _storable("{" + body + "}").encode("utf-8", "replace")
 
 
 def _text(value: str | None) -> str:

@@ -65,7 +65,7 @@ WHERE NOT indisvalid AND indrelid IN (
 class PostgresLedger(SqlLedger):
     """Many of them, on many machines, may share a database. Nothing is opened before first use."""
 
-    group_tasks = 2000
+    group_tasks = 500
 
     def __init__(self, address: str, *, clock: Clock | None = None) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class PostgresLedger(SqlLedger):
         patient = False
         for tries in range(1, _TRIES + 1):
             with self._links.use() as link:
-                tx = Transaction(alone=False, patient=patient)
+                tx = Transaction(alone=False, patient=patient, careful=tries > 1)
                 driver = Driver(link, tx, channel=channel, clock=self._now())
                 try:
                     return driver.write(whole(tx, step, *arguments, **named))

@@ -103,8 +103,9 @@ def record(tx: Transaction, verb: str, targets: Sequence[str], action: Action, a
 def load(tx: Transaction, unit_ids: Iterable[str]) -> Steps[dict[str, Unit]]:
     """Whole units, those that are there: lone tasks, then jobs, then their tasks."""
     ids = list(unit_ids)
-    lone, jobs, members = yield from tx.ask(
-        ask("lone_tasks", ids=ids), ask("jobs", ids=sorted(ids)), ask("job_tasks", ids=ids)
+    lock = ask("lock_lone", ids=ids)
+    _, _, lone, jobs, members = yield from tx.ask(
+        lock, lock, ask("lone_tasks", ids=ids), ask("jobs", ids=sorted(ids)), ask("job_tasks", ids=ids)
     )
     tx.took_jobs(jobs)
     tasks: dict[str, dict[str, Task]] = {}

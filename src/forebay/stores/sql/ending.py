@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from forebay.model.exchange import Release, Settle, Settled
@@ -19,6 +20,7 @@ from forebay.stores.sql.statement import Statement, Steps, ask
 from forebay.stores.sql.transaction import Transaction
 
 HeldBy = dict[tuple[str, int], Held]
+DoneBy = dict[tuple[str, int], Settle]
 
 
 class Finished(NamedTuple):
@@ -35,6 +37,41 @@ def lone_held(asked: Iterable[Settle | Release]) -> list[Statement]:
     return [ask("held", asked=pairs)] if pairs else []
 
 
+def plain(asked: Sequence[Settle | Release]) -> list[Settle]:
+    """The settles of lone tasks, if each of them ends its task for good: that is done in one statement, unseen.
+
+    Each token once: what stands there a second time is answered like a repeat. With one that is not so plain all are
+    looked at first, so that there is one order in which lone tasks are locked.
+    """
+    lone: dict[tuple[str, int], Settle] = {}
+    for one in asked:
+        if one.job_id is None:
+            if not isinstance(one, Settle) or one.status is Status.PENDING:
+                return []
+            lone.setdefault((one.task_id, one.token), one)
+    return [one for _, one in sorted(lone.items())]
+
+
+def finish(settles: Sequence[Settle], session_id: str) -> Statement:
+    return ask("finish", endings=list(map(_finished_row, settles)), session_id=session_id)
+
+
+_finished_row = attrgetter(
+    "task_id",
+    "token",
+    "status",
+    "retry_count",
+    "reschedule_count",
+    "lost_count",
+    "error_class",
+    "error_text",
+    "result_blob",
+    "outcome",
+    "traceback",
+    "result_json",
+)
+
+
 def job_held(asked: Iterable[Settle | Release]) -> list[Statement]:
     """Asks for the jobs first: who has a job has its tasks."""
     by_job = [one for one in asked if one.job_id is not None]
@@ -48,27 +85,38 @@ def held_by(found: Iterable[Any]) -> HeldBy:
     return {(row[1], row[2]): Held._make(row) for row in found}
 
 
+def finished(tx: Transaction, plain_: Sequence[Settle], found: Iterable[Any]) -> DoneBy:
+    """Those of the plain settles that were written."""
+    tenants = {(row[0], row[1]): row[2] for row in found}
+    done = {key: one for one in plain_ if (key := (one.task_id, one.token)) in tenants}
+    _use(tx, ((key, tenants[key], one) for key, one in done.items() if one.usage))
+    return done
+
+
 def settle(
-    tx: Transaction, held: HeldBy, settles: Sequence[Settle], worker: str
+    tx: Transaction, held: HeldBy, settles: Sequence[Settle], worker: str, done: DoneBy
 ) -> Steps[tuple[tuple[Settled, ...], bool]]:
-    """The answers, and whether any of it brought something into the lines."""
-    finished, missed = [], []
+    """The answers, and whether any of it brought something into the lines; `done` has what is written already."""
+    ended, missed = [], []
     for one in settles:
-        row = held.pop((one.task_id, one.token), None)
+        key = (one.task_id, one.token)
+        if done.get(key) is one:
+            continue
+        row = held.pop(key, None)
         if row is None:
-            missed.append([one.task_id, one.token])
+            missed.append([*key])
         else:
-            finished.append(Finished(row, settlement.settled(row, one, tx.now), worker, one))
-    stirred = yield from end(tx, finished)
+            ended.append(Finished(row, settlement.settled(row, one, tx.now), worker, one))
+            done[key] = one
+    stirred = yield from end(tx, ended)
     # Asked after `end`, so that a settle that stands twice in one batch is found settled the second time.
     before = (yield from tx.one("settled_before", asked=missed)) if missed else []
     written = {(row[0], row[1]): row[2] for row in before}
-    done = {(one.held.id, one.held.claim_count): one.settle for one in finished}
-    answers = tuple(Settled(one.task_id, one.token, fenced=not _done(one, done, written)) for one in settles)
+    answers = tuple(Settled(one.task_id, one.token, not _done(one, done, written)) for one in settles)
     return answers, stirred
 
 
-def _done(one: Settle, done: dict[tuple[str, int], Settle | None], written: dict[tuple[str, int], str]) -> bool:
+def _done(one: Settle, done: DoneBy, written: dict[tuple[str, int], str]) -> bool:
     key = (one.task_id, one.token)
     return done.get(key) is one or (key in written and settlement.repeats(one, written[key]))
 
@@ -91,20 +139,22 @@ def end(tx: Transaction, finished: Sequence[Finished]) -> Steps[bool]:
     if not any(one.ending.result_json is not None for one in finished):
         results = []
     tx.write("end", endings=[_ending_row(one) for one in finished], results=results)
-    usage = [
-        [one.held.id, one.held.claim_count, used.meter, used.unit, one.held.tenant, used.amount]
-        for one in finished
-        if one.settle
-        for used in one.settle.usage
-    ]
-    if usage:
-        tx.write("add_usage", rows=usage)
+    settled = ((one.held, one.settle) for one in finished if one.settle and one.settle.usage)
+    _use(tx, (((held.id, held.claim_count), held.tenant, settle) for held, settle in settled))
     by_job = defaultdict(list)
     for one in finished:
         if one.held.job_id is not None:
             by_job[one.held.job_id].append(one)
     added = (yield from _roll(tx, by_job)) if by_job else False
     return added or any(one.ending.status is Status.PENDING for one in finished)
+
+
+def _use(tx: Transaction, settled: Iterable[tuple[tuple[str, int], str, Settle]]) -> None:
+    usage = [
+        [*key, used.meter, used.unit, tenant, used.amount] for key, tenant, settle in settled for used in settle.usage
+    ]
+    if usage:
+        tx.write("add_usage", rows=usage)
 
 
 def _ending_row(one: Finished) -> list[Any]:

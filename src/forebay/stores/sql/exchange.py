@@ -27,8 +27,14 @@ def run(
 ) -> Steps[Reply]:
     """A session that has ended, or is not known, may settle what it held but gets nothing."""
     asked: list[Settle | Release] = [*settles, *releases]
-    lone = ending.lone_held(asked)
+    plain = ending.plain(asked)
+    lone = [ending.finish(plain, session_id)] if plain else ending.lone_held(asked)
     (found, *locked), view = yield from lines.look(tx, wants, guess, ask("session", id=session_id), *lone)
+    done: ending.DoneBy = {}
+    if plain:
+        done = ending.finished(tx, plain, locked[0])
+        left = [one for one in plain if (one.task_id, one.token) not in done]
+        locked = (yield from tx.ask(*ending.lone_held(left))) if left else []
     session = rows.session(found[0]) if found else None
     alive = session is not None and session.ended_at is None
     claims_anew = alive and session is not None and n > session.exchange_n
@@ -40,7 +46,7 @@ def run(
         tx.took_jobs(jobs)
         held |= ending.held_by(more)
     worker = session.worker if session else ""
-    settled, stirred = yield from ending.settle(tx, held, settles, worker)
+    settled, stirred = yield from ending.settle(tx, held, settles, worker, done)
     stirred |= yield from ending.release(tx, held, releases, worker)
     if session is None or not alive:
         return Reply(settled=settled, alive=False, now=tx.now)
@@ -132,7 +138,7 @@ def _claim(
     return [task for _, task in sorted(tasks, key=_place)]
 
 
-def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[list[float]]:
+def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[tuple[int, float]]:
     """Tasks of jobs that are locked are sure to be had; of lone ones a few more are named, should some be gone."""
     free = [one for one in view.next(want) if one.job_id is None or one.job_id in tx.jobs]
     chosen = free[: want.count]
@@ -141,7 +147,7 @@ def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[list[fl
     _start(tx, sure)
     most = want.count - len(sure) + spare if chosen else 0
     lone = [one for one in free if one.job_id is None][:most]
-    return [[one.seq, want.grace_s] for one in (*sure, *lone)]
+    return [(one.seq, want.grace_s) for one in (*sure, *lone)]
 
 
 def _start(tx: Transaction, claimed: Iterable[Ready]) -> None:

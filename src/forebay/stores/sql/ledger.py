@@ -217,10 +217,13 @@ def _groups(batch: Sequence[NewTask | NewJob], most: int) -> Iterator[list[NewTa
     group: list[NewTask | NewJob] = []
     count = size = 0
     for new in batch:
-        tasks = new.tasks if isinstance(new, NewJob) else (new,)
         group.append(new)
-        count += len(tasks)
-        size += sum(len(task.payload_json) for task in tasks)
+        if isinstance(new, NewTask):
+            count += 1
+            size += len(new.payload_json)
+        else:
+            count += len(new.tasks)
+            size += sum(len(task.payload_json) for task in new.tasks)
         if count >= most or size >= _GROUP_SIZE:
             yield group
             group, count, size = [], 0, 0

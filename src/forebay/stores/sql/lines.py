@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from forebay.model.exchange import Want
@@ -27,14 +28,14 @@ class Guess:
 
     def __init__(self) -> None:
         self.lanes: dict[str, tuple[str, ...]] = {}
-        self._crowd = 1
+        self._crowd = 0
 
     def spare(self, count: int) -> int:
         """How many candidates to read beside those that are wanted, because others may be quicker."""
         return max(_LEAST_SPARE, self._crowd * count)
 
     def claimed(self, *, all_wanted: bool) -> None:
-        self._crowd = max(1, self._crowd - 1) if all_wanted else min(_MOST_CROWD, 2 * self._crowd)
+        self._crowd = max(0, self._crowd - 1) if all_wanted else min(_MOST_CROWD, max(1, 2 * self._crowd))
 
 
 class Ready(NamedTuple):
@@ -212,19 +213,28 @@ class Newcomers:
         places = places_of(due_)
         tags = fairness.tags(places, *_known_ends(heads, tails))
         tag_of = dict(zip((task.id for task in due_), tags, strict=True))
-        added: list[list[Any]] = []
-        payloads: list[list[Any]] = []
+        added: list[tuple[Any, ...]] = []
+        payloads: list[str | None] = []
         size = 0
         for task in tasks:
             added.append(_added_row(task, tag_of.get(task.id), tokens.get(task.id, 0)))
-            payloads.append([task.payload_json])
+            payloads.append(task.payload_json)
             size += len(task.payload_json or "")
             if size > _STATEMENT_SIZE:
-                tx.write("add_tasks", rows=added, payloads=payloads)
+                _write(tx, added, payloads)
                 added, payloads, size = [], [], 0
         if added:
-            tx.write("add_tasks", rows=added, payloads=payloads)
+            _write(tx, added, payloads)
         tx.woken = True
+
+
+def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None]) -> None:
+    """Those of a bulk mostly differ by their ids and payloads alone: what they have in common goes out once."""
+    if len({row[1:] for row in added}) == 1:
+        common = dict(zip(_ALIKE, added[0][1:], strict=True))
+        tx.write("add_alike", ids=[row[0] for row in added], payloads=payloads, **common)
+    else:
+        tx.write("add_tasks", rows=added, payloads=payloads)
 
 
 def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
@@ -233,29 +243,31 @@ def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
         new.store(tx, tasks, (yield from tx.ask(*new.questions)))
 
 
-def _added_row(task: Task, tag: int | None, token: int) -> list[Any]:
-    return [
-        task.id,
-        task.kind,
-        task.lane,
-        task.tenant,
-        task.role,
-        task.job_id,
-        task.chunk_index,
-        task.generation,
-        task.priority,
-        task.flow,
-        tag,
-        encode(task.tags) if task.tags else None,
-        task.idempotency_key,
-        task.payload_hash,
-        task.payload_blob,
-        task.timeout_s,
-        task.deadline_at,
-        task.max_retries,
-        task.max_reschedules,
-        task.available_at,
-        task.wait_reason,
-        task.retry_count,
-        token,
-    ]
+_ADDED = (
+    "id",
+    "kind",
+    "lane",
+    "tenant",
+    "role",
+    "job_id",
+    "chunk_index",
+    "generation",
+    "priority",
+    "flow",
+    "idempotency_key",
+    "payload_hash",
+    "payload_blob",
+    "timeout_s",
+    "deadline_at",
+    "max_retries",
+    "max_reschedules",
+    "available_at",
+    "wait_reason",
+    "retry_count",
+)
+_ALIKE = (*_ADDED[1:], "tag", "tags", "claim_count")
+_added = itemgetter(*map(Task._fields.index, _ADDED))
+
+
+def _added_row(task: Task, tag: int | None, token: int) -> tuple[Any, ...]:
+    return (*_added(task), tag, encode(task.tags) if task.tags else None, token)

@@ -47,7 +47,9 @@ def list_tasks(tx: Transaction, query: Query) -> Steps[Page[Task]]:
         "job_id": query.job_id,
         "role": query.role,
     }
-    name = "list_tasks" if query.job_id is None else "list_tasks_of_job"
+    name = "list_running" if query.status == Status.RUNNING else "list_tasks"
+    if query.job_id is not None:
+        name = "list_tasks_of_job"
     (found,) = yield from tx.ask(Statement(name, filters | _paging(query)))
     return _page(found, query, rows.task)
 

@@ -17,13 +17,14 @@ class Transaction:
 
     `alone`: nothing changes but by this transaction, so that what was read stays true. Otherwise rows are locked:
     lone tasks first, then jobs, then tasks of jobs, each by id; `patient` says that it waits for all of
-    them, where it else leaves out the jobs that others are busy with. `now` is known once the first batch is
-    answered, and may rise with each.
+    them, where it else leaves out the jobs that others are busy with; `careful`, that nothing is taken for granted
+    which the database itself would refuse. `now` is known once the first batch is answered, and may rise with each.
     """
 
-    def __init__(self, *, alone: bool, now: float = 0.0, patient: bool = False) -> None:
+    def __init__(self, *, alone: bool, now: float = 0.0, patient: bool = False, careful: bool = True) -> None:
         self.alone = alone
         self.patient = patient
+        self.careful = careful
         self.now = now
         self.woken = False
         self.jobs: dict[str, Job] = {}

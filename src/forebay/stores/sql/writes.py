@@ -7,12 +7,14 @@ from typing import Any
 
 from forebay.model.exchange import Hold, Release, Remembered, Renewal, Session, Submitted
 from forebay.model.job import NewJob
+from forebay.model.names import lane_of
 from forebay.model.task import NewTask, Task
 from forebay.rules import settlement
 from forebay.rules import unit as units
+from forebay.rules.fairness import Line, Place
 from forebay.stores.sql import ending, rows
 from forebay.stores.sql.ending import Finished
-from forebay.stores.sql.lines import Newcomers, place_of
+from forebay.stores.sql.lines import Newcomers
 from forebay.stores.sql.rows import Held
 from forebay.stores.sql.statement import Steps, ask, encode
 from forebay.stores.sql.transaction import Transaction
@@ -21,16 +23,19 @@ _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in wh
 
 
 def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Submitted]]:
+    """An id that was drawn is stored already only if it comes a second time, which the database refuses."""
     asked, places = [], set()
     for new in batch:
         if isinstance(new, NewTask):
             asked.append(new.id)
-            places.add(place_of(new, None))
+            places.add((new.kind, new.limit, new.priority, new.fairness_key))
         else:
             asked += [new.id, *(task.id for task in new.tasks)]
-            places.update(place_of(task, new.id) for task in new.tasks)
-    newcomers = Newcomers(asked, places)
-    stored, *answers = yield from tx.ask(ask("known", ids=[new.id for new in batch]), *newcomers.questions)
+            places.update((task.kind, task.limit, task.priority, task.fairness_key or new.id) for task in new.tasks)
+    lines = [Place(Line(kind, lane_of(kind, limit), priority), flow) for kind, limit, priority, flow in places]
+    newcomers = Newcomers(asked, lines)
+    doubtful = [new.id for new in batch if tx.careful or isinstance(new, NewJob) or not new.drawn]
+    stored, *answers = yield from tx.ask(ask("known", ids=doubtful), *newcomers.questions)
     known: dict[str, tuple[type, str | None]] = {row[0]: (NewJob if row[2] else NewTask, row[1]) for row in stored}
     outcomes = []
     added: list[Task] = []
@@ -40,12 +45,15 @@ def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Sub
             outcomes.append(Submitted(new.id, "existing" if same else "conflict"))
             continue
         known[new.id] = (type(new), new.payload_hash)
-        unit = units.create(new, tx.now)
-        added.extend(unit.tasks.values())
-        if unit.job is not None:
-            tx.add_job(unit.job)
-            for event in unit.events:
-                tx.add_event(unit.job.id, event.number, event)
+        if isinstance(new, NewTask):
+            added.append(units.new_task(new, None, tx.now))
+        else:
+            unit = units.create(new, tx.now)
+            added.extend(unit.tasks.values())
+            if unit.job is not None:
+                tx.add_job(unit.job)
+                for event in unit.events:
+                    tx.add_event(unit.job.id, event.number, event)
         outcomes.append(Submitted(new.id, "created"))
     newcomers.store(tx, added, answers)
     return outcomes

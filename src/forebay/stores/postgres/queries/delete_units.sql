@@ -3,8 +3,10 @@ WITH gone AS (
     DELETE FROM forebay_tasks
     WHERE id = ANY (:ids::text[]) OR job_id = ANY (:ids::text[])
     RETURNING seq, id, claim_count
+), left_line AS (
+    DELETE FROM forebay_ready WHERE seq = ANY (ARRAY(SELECT seq FROM gone))
 ), past AS (
-    DELETE FROM forebay_history WHERE task_seq IN (SELECT seq FROM gone)
+    DELETE FROM forebay_history WHERE task_seq = ANY (ARRAY(SELECT seq FROM gone))
 ), told AS (
     DELETE FROM forebay_events WHERE job_id = ANY (:ids::text[])
 ), jobs AS (

@@ -2,6 +2,6 @@
 -- Reply: seq, kind, lane, priority, flow, job_id.
 SELECT seq, kind, lane, priority, flow, job_id
 FROM forebay_tasks
-WHERE status = 'pending' AND tag IS NULL AND kind = :kind AND available_at <= :now
-ORDER BY available_at
+WHERE later_at IS NOT NULL AND kind = :kind AND later_at <= :now
+ORDER BY later_at
 LIMIT :most

@@ -11,7 +11,13 @@ WITH ended AS (
         reschedule_count = e.reschedule_count,
         lost_count = e.lost_count,
         attempt_count = e.attempt_count,
+        claim_count = own.token,
+        session_id = own.session_id,
+        exchange_n = own.exchange_n,
+        claimed_at = own.claimed_at,
+        attempt_deadline_at = own.attempt_deadline_at,
         available_at = e.available_at,
+        later_at = CASE WHEN e.status = 'pending' AND NOT (e.keeps_place AND t.tag IS NOT NULL) THEN e.available_at END,
         tag = CASE WHEN e.keeps_place THEN t.tag END,
         finished_at = e.finished_at,
         error_class = e.error_class,
@@ -28,11 +34,25 @@ WITH ended AS (
         keeps_place, finished_at, error_class, error_text, result_blob, outcome, settled, counted, worker,
         traceback, result
     )
-    CROSS JOIN LATERAL (SELECT t.ctid FROM forebay_tasks AS t WHERE t.seq = e.seq OFFSET 0) AS own
-    WHERE t.ctid = own.ctid
-    RETURNING t.seq, t.claim_count, t.session_id, t.claimed_at, e.attempt_count, e.worker, e.outcome, e.status,
+    CROSS JOIN LATERAL (
+        SELECT r.token, r.session_id, r.exchange_n, r.claimed_at, r.attempt_deadline_at
+        FROM forebay_running AS r
+        WHERE r.seq = e.seq
+        OFFSET 0
+    ) AS own
+    CROSS JOIN LATERAL (SELECT t.ctid FROM forebay_tasks AS t WHERE t.seq = e.seq OFFSET 0) AS place
+    WHERE t.ctid = place.ctid
+    RETURNING t.seq, t.kind, t.lane, t.priority, t.flow, t.tag, t.job_id, t.role, t.claim_count, t.session_id,
+              t.claimed_at, e.attempt_count, e.worker, e.outcome, e.status,
               e.retry_count, e.reschedule_count, e.settled, e.counted, e.available_at, e.error_class, e.error_text,
               e.traceback
+), let_go AS (
+    DELETE FROM forebay_running WHERE seq = ANY (ARRAY(SELECT seq FROM ended))
+), back AS (
+    INSERT INTO forebay_ready
+    SELECT seq, kind, lane, priority, tag, available_at, flow, job_id, role
+    FROM ended
+    WHERE status = 'pending' AND tag IS NOT NULL
 )
 INSERT INTO forebay_history
 SELECT seq, claim_count, attempt_count, session_id, worker, claimed_at, :clock, outcome, status, retry_count,

@@ -1,14 +1,17 @@
 -- Open tasks by lane, with its pause, be it over or not. :now.
 -- Reply: lane, at or NULL, until or NULL, note or NULL, ready, later, running.
 WITH counted (lane, ready, later, running) AS (
-    SELECT lane, count(*), 0, 0 FROM forebay_tasks WHERE status = 'pending' AND tag IS NOT NULL GROUP BY kind, lane
+    SELECT lane, count(*), 0, 0 FROM forebay_ready GROUP BY kind, lane
     UNION ALL
-    SELECT lane, count(*) FILTER (WHERE available_at <= :now), count(*) FILTER (WHERE available_at > :now), 0
+    SELECT lane, count(*) FILTER (WHERE later_at <= :now), count(*) FILTER (WHERE later_at > :now), 0
     FROM forebay_tasks
-    WHERE status = 'pending' AND tag IS NULL
+    WHERE later_at IS NOT NULL
     GROUP BY lane
     UNION ALL
-    SELECT lane, 0, 0, count(*) FROM forebay_tasks WHERE status = 'running' GROUP BY lane
+    SELECT t.lane, 0, 0, count(*)
+    FROM forebay_running AS r
+    CROSS JOIN LATERAL (SELECT t.lane FROM forebay_tasks AS t WHERE t.seq = r.seq OFFSET 0) AS t
+    GROUP BY t.lane
     UNION ALL
     SELECT lane, 0, 0, 0 FROM forebay_pauses
 )

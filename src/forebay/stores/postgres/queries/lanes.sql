@@ -2,17 +2,17 @@
 -- :kinds values, :most a kind, about. Reply: kind, lane.
 WITH RECURSIVE found (kind, lane, place) AS (
     SELECT k.kind COLLATE "C", (
-        SELECT t.lane FROM forebay_tasks AS t
-        WHERE t.status = 'pending' AND t.tag IS NOT NULL AND t.kind = k.kind
-        ORDER BY t.lane
+        SELECT r.lane FROM forebay_ready AS r
+        WHERE r.kind = k.kind
+        ORDER BY r.lane
         LIMIT 1
     ), 1::bigint
     FROM unnest(:kinds::text[]) AS k (kind)
     UNION ALL
     SELECT f.kind, (
-        SELECT t.lane FROM forebay_tasks AS t
-        WHERE t.status = 'pending' AND t.tag IS NOT NULL AND t.kind = f.kind AND t.lane > f.lane
-        ORDER BY t.lane
+        SELECT r.lane FROM forebay_ready AS r
+        WHERE r.kind = f.kind AND r.lane > f.lane
+        ORDER BY r.lane
         LIMIT 1
     ), f.place + 1
     FROM found AS f

@@ -5,7 +5,7 @@ SELECT id, kind, lane, tenant, status, role, job_id, chunk_index, generation, pr
        created_at, available_at, wait_reason, retry_count, reschedule_count, lost_count, claim_count,
        attempt_count, session_id, exchange_n, claimed_at, attempt_deadline_at, finished_at,
        cancel_requested_at, error_class, error_text, result_blob, seq
-FROM forebay_tasks
+FROM forebay_present
 WHERE true
   AND status = :status
   AND kind = :kind

@@ -1,11 +1,8 @@
--- Lone tasks by id, for this transaction alone: locked in the order of their ids. :ids values.
--- Reply: rows.TASK.
-SELECT id, kind, lane, tenant, status, role, job_id, chunk_index, generation, priority, flow, tag, tags,
-       idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,
-       created_at, available_at, wait_reason, retry_count, reschedule_count, lost_count, claim_count,
-       attempt_count, session_id, exchange_n, claimed_at, attempt_deadline_at, finished_at,
-       cancel_requested_at, error_class, error_text, result_blob
-FROM forebay_tasks
-WHERE id = ANY (:ids::text[]) AND job_id IS NULL
-ORDER BY id
-FOR UPDATE
+-- Lone tasks by id; `lock_lone` has them. :ids values. Reply: rows.TASK.
+SELECT p.id, p.kind, p.lane, p.tenant, p.status, p.role, p.job_id, p.chunk_index, p.generation, p.priority, p.flow,
+       p.tag, p.tags, p.idempotency_key, p.payload_hash, p.payload_blob, p.timeout_s, p.deadline_at, p.max_retries,
+       p.max_reschedules, p.created_at, p.available_at, p.wait_reason, p.retry_count, p.reschedule_count,
+       p.lost_count, p.claim_count, p.attempt_count, p.session_id, p.exchange_n, p.claimed_at,
+       p.attempt_deadline_at, p.finished_at, p.cancel_requested_at, p.error_class, p.error_text, p.result_blob
+FROM (SELECT t.seq FROM forebay_tasks AS t WHERE t.id = ANY (:ids::text[]) AND t.job_id IS NULL OFFSET 0) AS own
+CROSS JOIN LATERAL (SELECT p.* FROM forebay_present AS p WHERE p.seq = own.seq OFFSET 0) AS p

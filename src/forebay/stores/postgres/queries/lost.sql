@@ -1,10 +1,14 @@
 -- Running tasks whose session has ended or is unknown, or whose attempt is overdue, locked; but for those that
 -- another transaction has. :most, :now. Reply: rows.Held, then whether the session is gone.
-SELECT t.seq, t.id, t.claim_count, t.attempt_count, t.retry_count, t.reschedule_count, t.lost_count,
-       t.available_at, t.cancel_requested_at, t.job_id, t.role, t.chunk_index, t.generation, t.tenant,
-       t.session_id, s.id IS NULL
-FROM forebay_tasks AS t
-LEFT JOIN forebay_sessions AS s ON s.id = t.session_id AND s.ended_at IS NULL
-WHERE t.status = 'running' AND (s.id IS NULL OR t.attempt_deadline_at <= :now)
+SELECT t.seq, t.id, r.token, t.attempt_count, t.retry_count, t.reschedule_count, t.lost_count, t.available_at,
+       t.cancel_requested_at, t.job_id, t.role, t.chunk_index, t.generation, t.tenant, r.session_id, s.id IS NULL
+FROM forebay_running AS r
+LEFT JOIN forebay_sessions AS s ON s.id = r.session_id AND s.ended_at IS NULL
+CROSS JOIN LATERAL (
+    SELECT t.*
+    FROM forebay_tasks AS t
+    WHERE t.seq = r.seq AND t.claim_count = r.token - 1 AND t.status = 'pending'
+    FOR UPDATE SKIP LOCKED
+) AS t
+WHERE s.id IS NULL OR r.attempt_deadline_at <= :now
 LIMIT :most
-FOR UPDATE OF t SKIP LOCKED

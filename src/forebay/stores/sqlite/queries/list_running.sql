@@ -1,0 +1,19 @@
+-- Tasks that run, newest first; a line whose argument is not given is left out. :status, :kind, :tenant, :job_id, :role,
+-- :tag, :after a seq, :most. Reply: rows.TASK, seq.
+-- By the index of those that run: they are few, whatever else there is.
+SELECT id, kind, lane, tenant, status, role, job_id, chunk_index, generation, priority, flow, tag, tags,
+       idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,
+       created_at, available_at, wait_reason, retry_count, reschedule_count, lost_count, claim_count,
+       attempt_count, session_id, exchange_n, claimed_at, attempt_deadline_at, finished_at,
+       cancel_requested_at, error_class, error_text, result_blob, seq
+FROM tasks INDEXED BY tasks_running
+WHERE status = 'running'
+  AND status = :status
+  AND kind = :kind
+  AND tenant = :tenant
+  AND job_id = :job_id
+  AND role = :role
+  AND EXISTS (SELECT 1 FROM json_each(tags) WHERE value = :tag)
+  AND seq < :after
+ORDER BY seq DESC
+LIMIT :most
