@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -39,7 +40,7 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
         if known is not None:
             return known
     if over := await asyncio.to_thread(held_back, ground, ctx, part):
-        return Rescheduled(until=over.until, text=str(over), wait_reason=WaitReason.BUDGET)
+        return Rescheduled(until=over.look_again_at(time.time()), text=str(over), wait_reason=WaitReason.BUDGET)
     try:
         lines = await _processed(ground, ctx, part, processor)
     except Exception as error:
