@@ -21,7 +21,7 @@ class Exhausted:
 
     def __str__(self) -> str:
         whose = f" of {self.budget.processor}" if self.budget.processor else ""
-        return f"the budget of {self.budget}{whose} is used up until {datetime.fromtimestamp(self.until, UTC):%Y-%m-%d}"
+        return f"the budget of {self.budget}{whose} is used up"
 
     def look_again_at(self, now: float) -> float:
         """Before its end, too: somebody may have raised it."""

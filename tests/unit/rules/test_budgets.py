@@ -44,7 +44,7 @@ def test_a_call_that_fits_exactly_may_go_and_the_next_may_not() -> None:
     assert budgets.exhausted([pages], {pages: 80.0}, {"pages": 20.0}, now) is None
     over = budgets.exhausted([pages], {pages: 81.0}, {"pages": 20.0}, now)
     assert over is not None
-    assert (over.until, str(over)) == (at(2026, 3, 2), "the budget of 100 pages a day is used up until 2026-03-02")
+    assert (over.until, str(over)) == (at(2026, 3, 2), "the budget of 100 pages a day is used up")
 
 
 def test_a_budget_is_looked_at_again_before_its_end_since_somebody_may_have_raised_it() -> None:
