@@ -71,7 +71,7 @@ def _item(text: str) -> tuple[str, str]:
 
 def _line(line: dict[str, Any]) -> str:
     words = " ".join(word["text"] for word in line["words"])
-    return BETWEEN_WORDS.join(_CONTROL.sub("", word) for word in words.split())
+    return _CONTROL.sub("", BETWEEN_WORDS.join(words.split()))
 
 
 def _joined(lines: Sequence[str]) -> str:
