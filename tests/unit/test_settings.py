@@ -47,7 +47,7 @@ def written(path: Path, text: str) -> Path:
 def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
     settings = load(environ=HOME, cwd=tmp_path)
     assert (settings.env, settings.concurrency, settings.lease_s, settings.poll_s) == ("dev", 10, 15, 5)
-    assert (settings.drain_grace_s, settings.claims_per_exchange, settings.payload_max_bytes) == (30, 50, 1024 * 1024)
+    assert (settings.drain_grace_s, settings.claims_per_exchange, settings.payload_max_bytes) == (30, 250, 1024 * 1024)
     assert settings.processes >= 1
     assert settings.handler_memory_mb is settings.handler_cpu_s is settings.metrics_port is None
     assert {each.source for each in settings.sources()} == {"default"}

@@ -60,7 +60,7 @@ class Settings(BaseModel):
     lease_s: float = Field(15, ge=1, le=3600, description="Seconds after which a silent worker's tasks go to others.")
     poll_s: float = Field(5, ge=0.05, le=300, description="Seconds after which an idle worker asks again, unwoken.")
     drain_grace_s: float = Field(30, ge=0, le=86_400, description="Seconds that running tasks get when a worker stops.")
-    claims_per_exchange: int = Field(50, ge=1, le=1000, description="Tasks claimed at most in one exchange.")
+    claims_per_exchange: int = Field(250, ge=1, le=1000, description="Tasks claimed at most in one exchange.")
     handler_memory_mb: int | None = Field(
         None, ge=16, le=1_048_576, description="Memory in MiB that a blocking handler's process may use."
     )
