@@ -67,3 +67,10 @@ def test_a_slow_kind_does_not_slow_down_a_quick_one() -> None:
     room.runs(OTHER, 60.0)
     assert counts(room, {"quick"})["quick"] == 50
     assert counts(room, {"quick", "other"}) in ({"quick": 2, "other": 1}, {"quick": 1, "other": 2})
+
+
+def test_an_exchange_claims_more_where_more_run_at_once_and_never_more_than_the_setting() -> None:
+    assert [Limits(concurrency=each).batch for each in (1, 10, 50, 250)] == [50, 50, 100, 250]
+    assert [Limits(concurrency=each, claims_per_exchange=20).batch for each in (1, 250)] == [20, 20]
+    room = Room([ASYNC], Limits(concurrency=100))
+    assert counts(room, {"quick"}) == {"quick": 100}

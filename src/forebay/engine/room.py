@@ -11,6 +11,7 @@ from forebay.model.exchange import Want
 _AHEAD_S = 0.02  # about the time an exchange takes: what starts within it need not wait for the next one
 _WEIGHT = 0.1
 _UNKNOWN_S = 1.0
+_LEAST_BATCH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +20,16 @@ class Limits:
 
     concurrency: int = 10
     processes: int = 2
-    claims_per_exchange: int = 50
+    claims_per_exchange: int = 250
     lease_s: float = 15.0
     poll_s: float = 5.0
     drain_grace_s: float = 30.0
     attempt_grace_s: float = 30.0
+
+    @property
+    def batch(self) -> int:
+        """Tasks to claim at most in one exchange: where more run at once, it is worth more of them."""
+        return min(self.claims_per_exchange, max(_LEAST_BATCH, 2 * self.concurrency))
 
 
 class _Side:
@@ -82,7 +88,7 @@ class Room:
     def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
         self._limits = limits
         free = [kind for kind in kinds if kind.limit is None]
-        batch = limits.claims_per_exchange
+        batch = limits.batch
         self._sides = [
             # One batch that runs while the next is fetched.
             _Side((kind.name for kind in free if not kind.blocking), limits.concurrency, batch),
@@ -121,6 +127,6 @@ class Room:
         self._turn += 1
         shares: dict[str, int] = {}
         for side in self._sides:
-            free = max(0, min(side.free(side.hungry(ready)), self._limits.claims_per_exchange))
+            free = max(0, min(side.free(side.hungry(ready)), self._limits.batch))
             shares.update(side.shares(free, ready, self._turn))
         return [Want(name, count, grace_s=self._limits.attempt_grace_s) for name, count in shares.items()]

@@ -74,7 +74,7 @@ class Worker:
         self._tell_limits = tell_limits
         self._quotas = Quotas(registry, limiter, limits.concurrency, self._quota_changed)
         self._gate = Gate(limits.concurrency)
-        self._pace = Pace(self._room, self._gate, self._quotas, limits.claims_per_exchange)
+        self._pace = Pace(self._room, self._gate, self._quotas, limits.batch)
         self._lease = Lease(limits.lease_s)
         self._starter = Starter(
             ledger,
@@ -257,7 +257,7 @@ class Worker:
         return reply
 
     def _wants(self) -> list[Want]:
-        limited = self._quotas.wants(self._limits.claims_per_exchange, self._limits.attempt_grace_s)
+        limited = self._quotas.wants(self._limits.batch, self._limits.attempt_grace_s)
         return self._room.wants(self._ready) + limited
 
     def _patient(self) -> bool:
