@@ -20,11 +20,19 @@ def address(postgres_server: Server) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def onlooker(address: str) -> Iterator[PostgresLedger]:
+    with PostgresLedger(address) as ledger:
+        yield ledger
+
+
 class TestPostgresLedger(LedgerSuite):
     @pytest.fixture(autouse=True)
-    def _empty(self, address: str) -> None:
+    def _empty(self, address: str, onlooker: PostgresLedger) -> Iterator[None]:
         empty_schema(address)
         self._address = address
+        yield
+        assert onlooker.check() == []
 
     def make_ledger(self, clock: Clock) -> PostgresLedger:
         return PostgresLedger(self._address, clock=clock)

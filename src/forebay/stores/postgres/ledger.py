@@ -60,6 +60,23 @@ WHERE NOT indisvalid AND indrelid IN (
     SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname LIKE 'forebay\\_%'
 )
 """
+# What the tables beside the tasks say has to be what the tasks say.
+_ASTRAY = """
+SELECT 'task ' || t.id || ' waits, but stands in no line' FROM forebay_tasks AS t
+WHERE t.status = 'pending' AND t.tag IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM forebay_ready AS r WHERE r.seq = t.seq)
+  AND NOT EXISTS (SELECT 1 FROM forebay_running AS r WHERE r.seq = t.seq)
+UNION ALL
+SELECT 'number ' || r.seq || ' stands in line, but no such task waits' FROM forebay_ready AS r
+WHERE NOT EXISTS (SELECT 1 FROM forebay_tasks AS t WHERE t.seq = r.seq AND t.status = 'pending' AND t.tag = r.tag)
+   OR EXISTS (SELECT 1 FROM forebay_running AS c WHERE c.seq = r.seq)
+UNION ALL
+SELECT 'number ' || r.seq || ' is claimed, but no such task is open' FROM forebay_running AS r
+WHERE NOT EXISTS (
+    SELECT 1 FROM forebay_tasks AS t WHERE t.seq = r.seq AND t.status = 'pending' AND t.claim_count = r.token - 1
+)
+LIMIT 100
+"""
 
 
 class PostgresLedger(SqlLedger):
@@ -167,7 +184,8 @@ class PostgresLedger(SqlLedger):
     def check(self) -> list[str]:
         self._ready()
         with self._links.use() as link:
-            return [f"index {row[0]} is not valid: REINDEX it" for row in link.execute(_INVALID)]
+            invalid = [f"index {row[0]} is not valid: REINDEX it" for row in link.execute(_INVALID)]
+            return invalid + [row[0] for row in link.execute(_ASTRAY)]
 
     def backup(self, target: Path) -> None:
         raise BadInput(
