@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from forebay.simulate import google
-from forebay.simulate.docai_document import document, masked
+from forebay.simulate.docai_document import document, masked, numbered
 from forebay.simulate.fault import Fault
 from forebay.simulate.messages import Denial, Refused, Reply, Request, Work, json_reply
 from forebay.simulate.reading import Page, Reader, Unreadable, page_count
@@ -56,12 +56,14 @@ class DocumentAi:
             pages = await self._count(data)
             self._check_pages(pages, imageless=asked.get("imagelessMode") is True)
         chosen = _chosen(asked, pages)
+        numeric = request.query.get("$alt", request.query.get("alt", "")) == "json;enum-encoding=int"
 
         async def do() -> Reply:
             loop = asyncio.get_running_loop()
             read = await loop.run_in_executor(self._state.parsers, self._read, data, kind)
             made = await loop.run_in_executor(self._state.parsers, document, read, chosen, kind)
-            return json_reply(200, {"document": masked(made, asked.get("fieldMask"))})
+            found = masked(made, asked.get("fieldMask"))
+            return json_reply(200, {"document": numbered(found) if numeric else found})
 
         return Work(do, {"pages": len(chosen)}, fingerprint=fingerprint)
 

@@ -9,6 +9,7 @@ from typing import Any
 from forebay.simulate.reading import Box, Page, Word, confidence, language
 
 _PIXELS = 200 / 72  # a point of the page, drawn with 200 dots an inch
+_NUMBERS = {"PAGE_UP": 1, "SPACE": 1, "HYPHEN": 3}
 _SNAKE = re.compile(r"_([a-z])")
 
 
@@ -94,6 +95,18 @@ def _poly(box: Box) -> dict[str, Any]:
 def _languages(text: str) -> list[dict[str, Any]]:
     code, sure = language(text)
     return [] if code == "und" else [{"languageCode": code, "confidence": sure}]
+
+
+def numbered(made: Any) -> Any:  # noqa: ANN401 - JSON
+    """With numbers for the names of choices, which Google's own clients ask for."""
+    if isinstance(made, list):
+        return [numbered(each) for each in made]
+    if isinstance(made, dict):
+        return {
+            name: _NUMBERS.get(each, each) if name in ("orientation", "type") else numbered(each)
+            for name, each in made.items()
+        }
+    return made
 
 
 def masked(made: dict[str, Any], mask: object) -> dict[str, Any]:

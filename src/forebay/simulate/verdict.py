@@ -24,7 +24,7 @@ def verdict(calls: Sequence[Call], settings: Settings, clock: Clock) -> dict[str
         by_route[call.route].append(call)
     routes = {route: _route(found, settings) for route, found in sorted(by_route.items())}
     quotas = {
-        name: _quota(quota, [call for route in matching(name) for call in by_route[route]], clock)
+        name: _quota(name, quota, [call for route in matching(name) for call in by_route[route]], calls, clock)
         for name, quota in settings.quotas.items()
     }
     chunks = _chunks(calls)
@@ -107,7 +107,7 @@ def _route(calls: list[Call], settings: Settings) -> dict[str, Any]:
     }
 
 
-def _quota(quota: Quota, calls: list[Call], clock: Clock) -> dict[str, Any]:
+def _quota(name: str, quota: Quota, calls: list[Call], all_calls: Iterable[Call], clock: Clock) -> dict[str, Any]:
     found: dict[str, Any] = {}
     fits = []
     if quota.in_flight is not None:
@@ -118,16 +118,15 @@ def _quota(quota: Quota, calls: list[Call], clock: Clock) -> dict[str, Any]:
     for window in quota.windows:
         worst = _worst(calls, window, clock)
         admitted = _worst([call for call in calls if call.admitted], window, clock)
-        found["windows"].append(
-            {**window.model_dump(exclude={"n"}), "limit": window.n, "worst": worst, "worst_admitted": admitted}
-        )
+        seen = {"limit": window.n, "worst": worst, "worst_admitted": admitted}
+        found["windows"].append(window.model_dump(exclude={"n"}) | seen)
         fits.append(worst <= window.n)
     if quota.month is not None:
         total = sum(_units(call, quota.month.unit) for call in calls if call.admitted)
         found["month"] = {"limit": quota.month.n, "unit": quota.month.unit, "used": total}
         fits.append(total <= quota.month.n)
-    found["refused"] = sum(call.status == TOO_MANY for call in calls)
-    return found | {"within": all(fits)}
+    found["refused"] = sum(call.denied_by.startswith(f"{name} ") for call in all_calls)
+    return found | {"within": all(fits) and not found["refused"]}
 
 
 def _worst(calls: Iterable[Call], window: Window, clock: Clock) -> int:
