@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.testing.simulated import Simulated, simulator
+from forebay.testing import Simulated, simulator
 
 DOCUMENT = Path(__file__).parents[1] / "examples" / "documents" / "text.pdf"
 

@@ -12,17 +12,16 @@ from google.cloud.documentai_v1.services.document_processor_service.transports i
 )
 from google.oauth2.credentials import Credentials
 
-from forebay.testing.simulated import Simulated
+from forebay.testing import Simulated
 
+CREDENTIALS = Credentials("token")  # type: ignore[no-untyped-call]  # ships no types
 NAME = "projects/p/locations/us/processors/abc123"
 
 
 @pytest.fixture
 def client(sim: Simulated) -> Any:
     host = sim.base.removeprefix("http://")
-    transport = DocumentProcessorServiceRestTransport(
-        host=host, credentials=Credentials("token"), url_scheme="http"
-    )
+    transport = DocumentProcessorServiceRestTransport(host=host, credentials=CREDENTIALS, url_scheme="http")
     return documentai.DocumentProcessorServiceClient(transport=transport)
 
 
@@ -56,7 +55,10 @@ def test_a_field_mask_and_a_page_selector(client: Any, document: bytes) -> None:
         individual_page_selector=documentai.ProcessOptions.IndividualPageSelector(pages=[2])
     )
     asked = request(
-        document, name=f"{NAME}/processorVersions/pretrained", field_mask="text,pages.pageNumber", process_options=options
+        document,
+        name=f"{NAME}/processorVersions/pretrained",
+        field_mask="text,pages.pageNumber",
+        process_options=options,
     )
     found = client.process_document(request=asked, retry=None).document
     assert [page.page_number for page in found.pages] == [2]

@@ -9,7 +9,7 @@ import pytest
 from openai import AzureOpenAI, OpenAI
 from pydantic import BaseModel
 
-from forebay.testing.simulated import Simulated
+from forebay.testing import Simulated
 
 SAID: Any = [{"role": "user", "content": "The old river waits. The river and the basin are old friends."}]
 

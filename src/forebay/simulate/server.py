@@ -148,7 +148,7 @@ def _key(client: object) -> object:
 
 def bound(port: int) -> socket.socket:
     """A listening socket, before anything else is started, so that its port can be told."""
-    # With its protocol named, asyncio turns Nagle's algorithm off; else each answer would wait 40 ms for an acknowledgement.
+    # With its protocol named, asyncio turns Nagle's algorithm off; else an answer could wait 40 ms to be acknowledged.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""Starts the simulator of the paid APIs as a process of its own, and asks it what it saw."""
+"""Starts the simulator as a process of its own, and asks it what it saw."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Simulated:
 
 @contextmanager
 def simulator(*options: str) -> Iterator[Simulated]:
-    """`options` are those of the command: simulator("--quota", "docai=5,120/60")."""
+    """The options are those of the command, such as "--quota", "docai=5,120/60"; it ends with the block."""
     command = [sys.executable, "-m", "forebay", "simulate", "--port", "0", "-o", "json", *options]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:  # noqa: S603 - ours
         try:
