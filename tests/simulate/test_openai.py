@@ -15,7 +15,9 @@ def shaped(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def answered(clients: Clients, shape: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(clients.chat(chat(response_format=shape)).json()["choices"][0]["message"]["content"])
+    found: dict[str, Any] = json.loads(
+        clients.chat(chat(response_format=shape)).json()["choices"][0]["message"]["content"]
+    )
     return found
 
 
