@@ -83,13 +83,13 @@ def test_links_hang_in_the_tree_too(clients: Clients) -> None:
 
 
 def test_a_job_is_in_progress_until_its_time_is_over(clients: Clients, sim: Simulated) -> None:
-    sim.change(latency={"adobe.job": {"s": 0.3}}, adobe={"retry_after_s": 3})
+    sim.change(latency={"adobe.job": {"s": 0.8}}, adobe={"retry_after_s": 3})
     location = clients.autotag().headers["location"]
     poll = clients.adobe("GET", location)
     assert (poll.status_code, poll.json(), poll.headers["retry-after"]) == (200, {"status": "in progress"}, "3")
     assert clients.ended(location)["status"] == "done"
     (job,) = sim.calls("adobe.job")
-    assert job["ended"] - job["arrived"] >= 0.3
+    assert job["ended"] - job["arrived"] >= 0.8
     assert job["units"] == {"pages": 3, "transactions": 30}
 
 
@@ -135,7 +135,7 @@ def test_a_month_of_transactions_runs_out_and_comes_back(clients: Clients, sim: 
 
 
 def test_jobs_at_once_are_a_quota_of_their_own(clients: Clients, sim: Simulated) -> None:
-    sim.change(quotas={"adobe.job": {"in_flight": 1}}, latency={"adobe.job": {"s": 0.4}})
+    sim.change(quotas={"adobe.job": {"in_flight": 1}}, latency={"adobe.job": {"s": 1.5}})
     first = clients.autotag()
     assert (first.status_code, clients.autotag().status_code) == (201, 429)
     clients.ended(first.headers["location"])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from forebay.simulate.clock import Clock
+from forebay.simulate.quotas import Quotas
+from forebay.simulate.settings import Quota
+from forebay.simulate.verdict import worst_fixed, worst_sliding
 from forebay.testing import Simulated
 from tests.simulate.ground import PROCESS, Clients, chat, document, process
 
@@ -34,7 +39,7 @@ def admitted(sim: Simulated) -> list[dict[str, Any]]:
 
 
 def test_calls_at_once_are_bounded_and_counted(clients: Clients, sim: Simulated) -> None:
-    sim.change(quotas={"openai": {"in_flight": 3}}, latency={"openai": {"s": 0.3}})
+    sim.change(quotas={"openai": {"in_flight": 3}}, latency={"openai": {"s": 0.8}})
     answers = Counter(clients.at_once([chat()] * 8))
     assert answers == {200: 3, 429: 5}
     assert most_at_once(admitted(sim)) == 3
@@ -50,30 +55,61 @@ def test_a_slot_is_free_when_its_answer_is_there(clients: Clients, sim: Simulate
     assert sim.verdict()["quotas"]["openai"]["in_flight"]["peak"] == 1
 
 
-def test_a_sliding_window_admits_no_more_in_any_stretch(clients: Clients, sim: Simulated) -> None:
-    sim.change(quotas={"openai": {"windows": [{"n": 10, "per_s": 0.3}]}})
-    ends_at = time.monotonic() + 1.2
-    answers: Counter[int] = Counter()
-    while time.monotonic() < ends_at:
-        answers[clients.chat().status_code] += 1
-    assert answers[429] > 0
-    assert worst(admitted(sim), 0.3) == 10
+def test_a_window_admits_no_more_than_its_size_and_the_judge_sees_what_was_sent(
+    clients: Clients, sim: Simulated
+) -> None:
+    sim.change(quotas={"openai": {"windows": [{"n": 10, "per_s": 30}]}})
+    assert Counter(clients.chat().status_code for _ in range(14)) == {200: 10, 429: 4}
+    assert worst(admitted(sim), 30) == 10
     (window,) = sim.verdict()["quotas"]["openai"]["windows"]
-    assert window["worst_admitted"] == 10
-    assert window["worst"] == worst(sim.calls(), 0.3) > 10
+    assert (window["worst_admitted"], window["worst"]) == (10, worst(sim.calls(), 30)) == (10, 14)
 
 
-def test_a_fixed_window_lets_through_twice_as_many_at_its_edge(clients: Clients, sim: Simulated) -> None:
-    sim.change(quotas={"openai": {"windows": [{"n": 8, "per_s": 2.0, "edge": "fixed"}]}})
-    for edge in range(2):
-        time.sleep(2.0 - time.time() % 2.0 - (0.25 if edge == 0 else 0.0))
-        for _ in range(8):
-            clients.chat()
-    found = admitted(sim)
-    assert len(found) == 16
-    assert worst(found, 2.0) > 8
-    (window,) = sim.verdict()["quotas"]["openai"]["windows"]
-    assert window["worst"] == 8
+class Standing(Clock):
+    """Wall time begins with the clock, so that calendar slices have round edges."""
+
+    def wall(self, instant: float) -> float:
+        return instant
+
+
+def alone(**quota: Any) -> Quotas:  # noqa: ANN401 - as settings have them
+    return Quotas({"openai": Quota.model_validate(quota)}, Standing())
+
+
+TIMES = st.lists(st.integers(0, 60), min_size=1, max_size=60).map(sorted)
+
+
+@given(TIMES, st.integers(0, 6), st.integers(1, 20))
+def test_a_sliding_window_refuses_exactly_what_would_be_too_much(times: list[int], n: int, per_s: int) -> None:
+    quotas = alone(windows=[{"n": n, "per_s": per_s}])
+    let_in: list[int] = []
+    for at in times:
+        room = sum(at - per_s < each <= at for each in let_in) < n
+        denial = quotas.admit(["openai.chat"], at, {})
+        assert (denial is None) is room
+        if room:
+            let_in.append(at)
+        elif n and denial is not None:
+            assert sum(at + denial.retry_in_s - per_s < each for each in let_in) < n
+
+
+@given(TIMES, st.integers(0, 6), st.integers(1, 20))
+def test_a_fixed_window_counts_by_the_calendar(times: list[int], n: int, per_s: int) -> None:
+    quotas = alone(windows=[{"n": n, "per_s": per_s, "edge": "fixed"}])
+    let_in: Counter[int] = Counter()
+    for at in times:
+        room = let_in[at // per_s] < n
+        assert (quotas.admit(["openai.chat"], at, {}) is None) is room
+        let_in[at // per_s] += room
+
+
+def test_a_fixed_window_lets_through_twice_as_many_at_its_edge() -> None:
+    quotas = alone(windows=[{"n": 190, "per_s": 60, "edge": "fixed"}])
+    times = [59.0] * 190 + [61.0] * 190
+    assert all(quotas.admit(["openai.chat"], at, {}) is None for at in times)
+    entries = [(at, 1) for at in times]
+    assert worst_fixed(entries, 60, Standing()) == 190
+    assert worst_sliding(entries, 60) == 380
 
 
 def test_pages_weigh(clients: Clients, sim: Simulated) -> None:
@@ -97,13 +133,10 @@ def test_all_windows_must_have_room(clients: Clients, sim: Simulated) -> None:
     assert sim.verdict()["quotas"]["openai"]["windows"][0]["worst_admitted"] == 2
 
 
-def test_refused_calls_use_up_a_window_where_they_are_said_to(clients: Clients, sim: Simulated) -> None:
-    sim.change(quotas={"openai": {"windows": [{"n": 2, "per_s": 0.6}], "count_refused": True}})
-    assert [clients.chat().status_code for _ in range(4)] == [200, 200, 429, 429]
-    time.sleep(0.4)
-    clients.chat()
-    time.sleep(0.4)
-    assert clients.chat().status_code == 200
+@pytest.mark.parametrize("counted", [False, True])
+def test_refused_calls_use_up_a_window_where_they_are_said_to(*, counted: bool) -> None:
+    quotas = alone(windows=[{"n": 1, "per_s": 10}], count_refused=counted)
+    assert [quotas.admit(["openai.chat"], at, {}) is None for at in (0.0, 5.0, 10.0)] == [True, False, not counted]
 
 
 def test_quotas_of_one_api_leave_the_others_alone(clients: Clients, sim: Simulated) -> None:
@@ -123,7 +156,7 @@ def test_quotas_change_while_it_runs(clients: Clients, sim: Simulated) -> None:
 
 
 def test_without_a_quota_nothing_is_refused_and_the_judge_sees_what_came(clients: Clients, sim: Simulated) -> None:
-    sim.change(latency={"docai": {"s": 0.3}})
+    sim.change(latency={"docai": {"s": 1.0}})
     assert set(clients.at_once([process()] * 6, path=PROCESS)) == {200}
     assert sim.verdict()["peak_in_flight"] == most_at_once(sim.calls()) == 6
 
