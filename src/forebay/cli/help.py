@@ -37,6 +37,8 @@ _VALUES = {
     "--option": "NAME=VALUE",
     "--out": "FOLDER",
     "--output": "FILE",
+    "--scale": "FACTOR",
+    "--scenario": "FILE",
     "--start-at": "ISO",
     "--until": "ISO",
 }

@@ -7,9 +7,14 @@
 - `forebay.testing.broken`: ledgers with one flaw each, to see that the checks find it.
 - `forebay.testing.limits.LimitStoreSuite`: the promises of a limit store, one test each.
 - `forebay.testing.limits.machine.limit_machine`: random processes on one limit, judged by what they were told.
+- `forebay.testing.simulator`: the paid APIs on this machine, in a process of their own that says what it saw.
 """
 
 import pytest
+
+from forebay.simulate.starting import Simulated, simulator
+
+__all__ = ["Simulated", "simulator"]
 
 # Before anything imports them: a failed assert then shows the values it compared.
 pytest.register_assert_rewrite(
