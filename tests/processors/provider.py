@@ -66,7 +66,7 @@ class Provider:
         self._server.close()
         for each in list(self._open):
             each.transport.abort()
-        while self._open:
+        while self._open:  # noqa: ASYNC110 - each leaves in its own time
             await asyncio.sleep(0)
         await self._server.wait_closed()
 

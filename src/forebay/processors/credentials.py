@@ -46,7 +46,7 @@ class Key:
     def check(self) -> None:
         """Before anything is sent: BadInput where there is no key."""
         if self._file is not None:
-            self._value = _read(self._file)
+            self._value = _checked(read_text(self._file).strip(), f"What is in {printable(str(self._file))}")
 
     async def headers(self) -> Mapping[str, str]:
         if self._value is None:
@@ -65,16 +65,15 @@ class Key:
             raise Retry(str(error), error_class=ErrorClass.AUTH) from None
 
 
-def _read(path: Path) -> str:
-    where = printable(str(path))
+def read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST).decode("utf-8", "replace")
+            return file.read(_MOST).decode("utf-8", "replace")
     except OSError as error:
         raise BadInput(
-            f"The key in {where} cannot be read: {error.strerror}.", remedy="Check the path, and who may read it."
+            f"The credentials in {printable(str(path))} cannot be read: {error.strerror}.",
+            remedy="Check the path, and who may read it.",
         ) from None
-    return _checked(text.strip(), f"What is in {where}")
 
 
 def _checked(value: str, what: str) -> str:
