@@ -1,4 +1,4 @@
-"""A provider on loopback that answers what it is told to, byte for byte, and calls to it through a worker."""
+"""A provider on loopback that answers what it is told to, byte for byte, and somebody who calls it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from forebay import Context, Forebay
-from forebay.app.working import awork, when_idle
-from forebay.model.task import Task
+from forebay import Context, Limit, Window
+from forebay.blobs import Blobs
+from forebay.engine.content import Content
+from forebay.engine.desk import LedgerDesk
+from forebay.engine.slots import Calls
+from forebay.limits import Limiter
+from forebay.model.exchange import Usage
+from forebay.processors.messages import Reply, Request
 from forebay.processors.transport import Transport
+from forebay.stores.address import open_ledger
+from tests.unit.builders import task
 
+LIMIT = Limit("api", in_flight=5, windows=[Window(100, per_s=60)])
 Answer = Callable[["Seen"], "bytes | Awaitable[bytes | None] | None"]
-Handler = Callable[[Context, Transport, str], Awaitable[object]]
 REASONS = {200: "OK", 201: "Created"}
 
 
@@ -100,27 +106,62 @@ class Provider:
         return b"connection: close" not in answer.lower()
 
 
-def called(app: Forebay, provider: Provider, handler: Handler, *, times: int = 1, **options: Any) -> list[Task]:  # noqa: ANN401 - of app.task
-    """What became of tasks that run the handler against the provider, each until it has ended."""
-    transport = Transport()
+class _Waits:
+    def pause(self, *, ours: bool) -> None: ...
 
-    async def call(ctx: Context) -> object:
-        return await handler(ctx, transport, provider.url)
-
-    app.task("call", slot="call", limit="api", **options)(call)
-    made = [app.submit("call").id for _ in range(times)]
-
-    async def main() -> None:
-        async with provider:
-            try:
-                await asyncio.wait_for(awork(app, when_idle(app)), 30)
-            finally:
-                await transport.aclose()
-
-    asyncio.run(main())
-    found = [app.get(each) for each in made]
-    return [each for each in found if isinstance(each, Task)]
+    def resume(self, *, ours: bool, got: bool) -> None: ...
 
 
-def app_in(folder: Path) -> Forebay:
-    return Forebay(f"sqlite:///{folder}/forebay.db", blobs=f"file://{folder}/blobs")
+@dataclass
+class Caller:
+    """An attempt outside of a worker, with slots of a real limiter; each context is another attempt."""
+
+    limiter: Limiter
+    transport: Transport
+    usage: list[Usage] = field(default_factory=list)
+
+    def context(self) -> Context:
+        calls = Calls(lambda: self.limiter, _Waits(), limit="api", held=False, label="test")
+        running = task()
+        desk = LedgerDesk(open_ledger("memory://"), running, "worker-1")
+        desk.usage = self.usage
+        return Context(running, desk, Content(_no_blobs, 1), calls=lambda: calls)
+
+    async def call(self, request: Request, **terms: Any) -> Reply:  # noqa: ANN401 - of Transport.call
+        return await self.transport.call(self.context(), request, **({"limit": "api", "meter": "api"} | terms))
+
+    def used(self, unit: str) -> int:
+        (found,) = [each for each in self.limiter.usage("api").windows if each.unit == unit]
+        return found.used
+
+    @property
+    def sent(self) -> int:
+        return sum(int(each.amount) for each in self.usage if each.unit == "calls")
+
+
+def _no_blobs() -> Blobs:
+    raise AssertionError("nobody needs bytes here")
+
+
+T = TypeVar("T")
+Scenario = Callable[[Caller, str], Awaitable[T]]
+
+
+def against(provider: Provider, scenario: Scenario[T], *, limit: Limit = LIMIT, **options: Any) -> T:  # noqa: ANN401 - of Transport
+    """Run a scenario, which gets a caller and the provider's address."""
+
+    async def main() -> T:
+        transport = Transport(**options)
+        with Limiter("memory://") as limiter:
+            limiter.define(limit)
+            async with provider, asyncio.timeout(20):
+                try:
+                    return await scenario(Caller(limiter, transport), provider.url)
+                finally:
+                    await transport.aclose()
+
+    return asyncio.run(main())
+
+
+def get(url: str, **headers: str) -> Request:
+    return Request(method="GET", url=f"{url}/x", headers=headers)

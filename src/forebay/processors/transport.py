@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -110,6 +113,7 @@ class Transport:
             await client.aclose()
 
     async def _once(self, ctx: Context, request: Request, headers: Mapping[str, str], terms: _Terms) -> Reply:
+        client = await self._opened()
         async with AsyncExitStack() as stack:
             slot, units = await self._slot(ctx, terms, stack)
 
@@ -123,7 +127,7 @@ class Transport:
                     ctx.used(terms.meter, CALLS)
 
             # Inside of the slot: what is raised there tells the limit what became of the call.
-            reply = await self._sent(request, headers, terms, sending)
+            reply = await _sent(client, request, headers, terms, sending)
             refusal = terms.judge(reply)
             if refusal is not None:
                 raise _refused(refusal, reply)
@@ -148,30 +152,8 @@ class Transport:
                     raise signal(Refusal(ErrorClass.REPLAN, str(error))) from None
                 self._uncounted[terms.limit, error.uncounted] = steady() + _FORGET_S
 
-    async def _sent(
-        self, request: Request, headers: Mapping[str, str], terms: _Terms, sending: Callable[..., object]
-    ) -> Reply:
-        try:
-            async with (
-                asyncio.timeout(terms.timeout_s),
-                self._opened().stream(
-                    request.method,
-                    request.url,
-                    headers={**_length(request), **request.headers, **headers},
-                    content=request.body if isinstance(request.body, bytes) else _pieces(request.body),
-                    timeout=httpx2.Timeout(terms.timeout_s, connect=_CONNECT_S, pool=None),
-                    extensions={"trace": sending},
-                ) as response,
-            ):
-                return await _read(response, terms.max_reply)
-        except TimeoutError:
-            failed = Refusal(ErrorClass.TIMEOUT, f"The provider took longer than {terms.timeout_s:g} s.")
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failed = _failed(error)
-        # Not in the except: texts of the client may hold headers, and a traceback would show them.
-        raise signal(failed)
-
-    def _opened(self) -> httpx2.AsyncClient:
+    async def _opened(self) -> httpx2.AsyncClient:
+        tls = await asyncio.to_thread(_tls, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._loop = loop
@@ -182,10 +164,44 @@ class Transport:
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT, keepalive_expiry=_KEPT_S),
                 # Proxies and .netrc of the environment are not for us; certificates named there are.
                 trust_env=False,
-                verify=httpx2.create_ssl_context(),
+                verify=tls,
                 proxy=self._proxy,
             )
         return self._client
+
+
+@cache
+def _tls(*_: str | None) -> ssl.SSLContext:
+    """By the certificates that the environment names: reading them takes long enough to do it once."""
+    return httpx2.create_ssl_context()
+
+
+async def _sent(
+    client: httpx2.AsyncClient,
+    request: Request,
+    headers: Mapping[str, str],
+    terms: _Terms,
+    sending: Callable[..., object],
+) -> Reply:
+    try:
+        async with (
+            asyncio.timeout(terms.timeout_s),
+            client.stream(
+                request.method,
+                request.url,
+                headers={**_length(request), **request.headers, **headers},
+                content=request.body if isinstance(request.body, bytes) else _pieces(request.body),
+                timeout=httpx2.Timeout(terms.timeout_s, connect=_CONNECT_S, pool=None),
+                extensions={"trace": sending},
+            ) as response,
+        ):
+            return await _read(response, terms.max_reply)
+    except TimeoutError:
+        failed = Refusal(ErrorClass.TIMEOUT, f"The provider took longer than {terms.timeout_s:g} s.")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        failed = _failed(error)
+    # Not in the except: texts of the client may hold headers, and a traceback would show them.
+    raise signal(failed)
 
 
 def _refused(refusal: Refusal, reply: Reply) -> Signal:
