@@ -162,7 +162,7 @@ def test_a_provider_that_is_not_there_is_a_network_error() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda _: later(9, http(200, {})),
+        lambda _: later(0.6, http(200, {})),
         lambda _: later(0, b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"),
     ],
 )
