@@ -46,17 +46,17 @@ def asked(
         assert booked == [42]
         used = {each.unit: each.used for each in caller.limiter.usage("llm").windows}
         if "tokens" in used:
-            assert used["tokens"] > 500
-            await till(lambda: caller.limiter.usage("llm").windows[0].used == 42)
-            return answer, 42
+            assert used["tokens"] > 530
+            await till(lambda: caller.limiter.usage("llm").windows[0].used == 530)
+            return answer, 530
         return answer, 0
 
     return against(provider, scenario, limit=limit)
 
 
-def test_a_question_has_an_answer_of_the_schemas_form_and_takes_the_tokens_that_it_took() -> None:
+def test_a_question_has_an_answer_of_the_schemas_form_and_takes_the_tokens_that_a_provider_counts() -> None:
     provider = Provider([completion()])
-    assert asked(provider) == ({"tags": ["a"]}, 42)
+    assert asked(provider) == ({"tags": ["a"]}, 530)
     (seen,) = provider.seen
     assert seen.target == "/v1/chat/completions"
     assert seen.json["model"] == "gpt/x"

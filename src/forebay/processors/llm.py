@@ -66,9 +66,9 @@ class Model:
 
 
 class Llm:
-    """Each question is one call of the limit, and the tokens that it may take at most, until the answer says how many.
+    """Each question takes one call of the limit, and its tokens: an estimate, until the answer says how many it had.
 
-    A model that has to think takes tokens for that, too: `max_tokens` has to leave room for it.
+    `max_tokens` bounds an answer, with what the model thinks before, and counts in full.
     """
 
     def __init__(
@@ -110,14 +110,17 @@ class Llm:
             meter=LIMIT,
             judge=judged,
             credentials=self._credentials,
-            settle=_took,
+            settle=self._counted,
             timeout_s=self._timeout_s,
             max_reply=_MAX_REPLY,
         )
-        took = _took(reply)
-        if took is not None:
-            ctx.used(LIMIT, TOKENS, took[TOKENS])
+        ctx.used(LIMIT, TOKENS, _usage(reply, "total_tokens") or 0)
         return _answer(reply.json, schema)
+
+    def _counted(self, reply: Reply) -> Mapping[str, int] | None:
+        """Of the answer, providers count what it may have at most, however short it turns out to be."""
+        asked, answered = _usage(reply, "prompt_tokens"), _usage(reply, "completion_tokens")
+        return None if asked is None else {TOKENS: asked + max(self._max_tokens, answered or 0)}
 
 
 def estimate(*texts: str) -> int:
@@ -129,10 +132,10 @@ def estimate(*texts: str) -> int:
     return count
 
 
-def _took(reply: Reply) -> dict[str, int] | None:
+def _usage(reply: Reply, name: str) -> int | None:
     usage = reply.json.get("usage") if isinstance(reply.json, dict) else None
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return {TOKENS: total} if isinstance(total, int) and total >= 0 else None
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and count >= 0 else None
 
 
 def _answer(body: object, schema: Mapping[str, Any]) -> dict[str, Any]:
