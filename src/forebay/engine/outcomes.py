@@ -11,6 +11,7 @@ from forebay.engine.signals import Permanent, Reschedule, Retry, Stopped
 from forebay.errors import BadInput, Busy
 from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
+from forebay.observe.redact import mask_hidden
 from forebay.rules import verdict
 from forebay.rules.verdict import ErrorClass
 
@@ -18,7 +19,20 @@ _LEAST_S = 0.1
 _MOST_S = 5.0
 
 
-def of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
+def of_error(error: BaseException) -> Outcome:
+    """What is stored of it has no hidden value in it, whoever raised it."""
+    outcome = _of_error(error)
+    match outcome:
+        case Failed():
+            trace = None if outcome.traceback is None else mask_hidden(outcome.traceback)
+            return replace(outcome, text=mask_hidden(outcome.text), traceback=trace)
+        case Rescheduled(text=str(text)):
+            return replace(outcome, text=mask_hidden(text))
+        case _:
+            return outcome
+
+
+def _of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
     match error:
         case Reschedule():
             return Rescheduled(delay_s=error.delay_s, until=error.until, text=error.text or None)

@@ -21,6 +21,8 @@ def misfit(limit: str, terms: Terms, units: dict[str, int]) -> NeverFits | None:
         for unit in units:
             if unit not in known:
                 return NeverFits(
-                    f"Limit {limit!r} counts no {unit!r}.", remedy=f"It counts: {', '.join(sorted(known))}."
+                    f"Limit {limit!r} counts no {unit!r}.",
+                    remedy=f"It counts: {', '.join(sorted(known))}.",
+                    uncounted=unit,
                 )
     return None

@@ -57,9 +57,15 @@ def mask(value: object, key: str = "", *, depth: int = _DEPTH) -> object:
     return mask_text(_text(value))
 
 
-def mask_text(text: str) -> str:
+def mask_hidden(text: str) -> str:
+    """Without the hidden values, and else as it is."""
     for secret in _hidden:
         text = text.replace(secret, STARS)
+    return text
+
+
+def mask_text(text: str) -> str:
+    text = mask_hidden(text)
     if "://" in text:
         text = _WORD.sub(lambda found: _mask_userinfo(found[0]), text)
     return _mask_pairs(text)

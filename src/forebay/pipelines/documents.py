@@ -30,8 +30,17 @@ _STEPS = {"split", "stored", "merge"}
 class Documents:
     """Registers its steps with the kinds of an application; each processor's chunks are a kind of their own."""
 
-    def __init__(self, ground: Ground, processors: dict[str, Processor], registry: Registry) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        processors: dict[str, Processor],
+        registry: Registry,
+        *,
+        absent: Mapping[str, str] | None = None,
+    ) -> None:
+        """`absent` says of processors that are not set up how they would be."""
         self._ground = ground
+        self._absent = absent or {}
         self._processors = processors
         self._registry = registry
         registry.add(Kind(name=SPLIT, handler=self._split, timeout_s=_STEP_TIMEOUT_S))
@@ -48,6 +57,8 @@ class Documents:
 
     def processor(self, name: str) -> Processor:
         known = self._processors.get(name)
+        if known is None and name in self._absent:
+            raise BadInput(f"Processor {name!r} is not set up.", remedy=self._absent[name])
         if known is None:
             names = ", ".join(sorted(self._processors))
             raise NotFound(f"There is no processor {shown(name)}.", remedy=f"Known processors: {names}.")

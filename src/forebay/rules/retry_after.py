@@ -13,6 +13,8 @@ _SECONDS_PER_UNIT = {"retry-after-ms": 0.001, "x-ms-retry-after-ms": 0.001, "ret
 # No sign: a negative wait, taken for 0, would send the next call at once; as None it leaves the wait to the caller.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _DURATION = re.compile(rf"({_NUMBER.pattern})s")
+_SPAN = re.compile("".join(rf"(?:({_NUMBER.pattern}){unit})?" for unit in ("d", "h", "m(?!s)", "s", "ms")))
+_SPAN_UNITS_S = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 _RETRY_INFO = "google.rpc.RetryInfo"
 
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
@@ -55,6 +57,25 @@ def google_retry_info(body: object) -> float | None:
             if found:
                 return _number(found[1], 1.0)
     return None
+
+
+def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
+    """Seconds until the budgets that are used up are there again, from x-ratelimit-* headers with "6m0s" or "20ms"."""
+    given = {name.strip().lower(): value.strip() for name, value in headers.items()}
+    waits = [
+        _span(given.get(f"x-ratelimit-reset-{kind}", ""))
+        for kind in ("requests", "tokens")
+        if _number(given.get(f"x-ratelimit-remaining-{kind}", ""), 1.0) == 0
+    ]
+    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
+
+
+def _span(text: str) -> float | None:
+    found = _SPAN.fullmatch(text)
+    if found is None or not text:
+        return None
+    parts = zip(found.groups(), _SPAN_UNITS_S, strict=True)
+    return min(MAX_S, sum(float(each) * unit_s for each, unit_s in parts if each))
 
 
 def _get(value: object, key: str) -> object:

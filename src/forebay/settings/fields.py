@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
-from forebay.observe.redact import mask_address
+from forebay.observe.redact import STARS, mask_address
 
 PREFIX = "FOREBAY_"
-ADDRESSES = ("ledger", "limits", "blobs")
+ADDRESSES = ("ledger", "limits", "blobs", "proxy")
+SECRETS = ("docai_token", "docai_api_key", "llm_api_key")
+FILES = ("docai_credentials", "llm_api_key_file")
 _CENTURY_S = 100 * 366 * 86_400
 
 
@@ -100,6 +102,29 @@ class Settings(BaseModel):
         None, ge=0, le=65_535, description="Port of a worker's /metrics; 0 takes a free one, none serves no metrics."
     )
     metrics_host: Host = Field("127.0.0.1", description="Host that a worker's /metrics listens on.")
+    proxy: Address | None = Field(
+        None, description="Proxy for calls to providers; that of the environment is not used."
+    )
+    docai_project: str | None = Field(None, max_length=128, description="Google Cloud project of Document AI.")
+    docai_location: Name = Field("us", description="Location of the Document AI processor, such as us or eu.")
+    docai_processor: str | None = Field(None, max_length=128, description="Id of the Document AI processor.")
+    docai_version: str | None = Field(
+        None, max_length=128, description="Version of that processor; none is its default version."
+    )
+    docai_url: Address | None = Field(None, description="Address of Document AI; none is Google's for the location.")
+    docai_credentials: Path | None = Field(
+        None, description="File with the key of a service account, or with a token; none is the machine's identity."
+    )
+    docai_token: str | None = Field(None, max_length=16_384, description="Access token, in place of credentials.")
+    docai_api_key: str | None = Field(None, max_length=1024, description="API key, in place of credentials.")
+    llm_backend: Literal["openai", "azure"] = Field(
+        "openai", description="What speaks at llm_url: OpenAI or a server that is compatible, or Azure OpenAI."
+    )
+    llm_url: Address | None = Field(None, description="Address of the language model; none is OpenAI's own.")
+    llm_model: str | None = Field(None, max_length=128, description="Model, or deployment with Azure.")
+    llm_api_version: str = Field("2024-10-21", max_length=64, description="Version of Azure's API.")
+    llm_api_key: str | None = Field(None, max_length=1024, description="Key of the language model.")
+    llm_api_key_file: Path | None = Field(None, description="File with that key, read again when it is refused.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _defaults: dict[str, object] = PrivateAttr(default_factory=dict)
@@ -138,12 +163,15 @@ class Settings(BaseModel):
         return list(self._strangers)
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        return [(name, mask_address(value) if name in ADDRESSES else value) for name, value in self]
+        masked = (*ADDRESSES, *SECRETS)
+        return [(name, _shown(name, value) if name in masked and value is not None else value) for name, value in self]
 
 
 def _shown(name: str, value: object) -> str:
     if value is None:
         return "none"
+    if name in SECRETS:
+        return STARS
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else str(value)
     return mask_address(str(value)) if name in ADDRESSES else str(value)

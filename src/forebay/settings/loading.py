@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from forebay.errors import BadInput
 from forebay.ids import printable, shown
-from forebay.settings.fields import ADDRESSES, PREFIX, Settings
+from forebay.observe.redact import hide
+from forebay.settings.fields import ADDRESSES, FILES, PREFIX, SECRETS, Settings
 from forebay.settings.places import FILE_VARIABLE, absolute, data_folder, find_file, here, read_file, user_home
 
 _LIMIT_FIELDS = f"{PREFIX}LIMIT_"  # read by whoever follows them, not here
@@ -55,6 +56,12 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
         defaults["home"] = data_folder(environ, user)
     if "home" in values:
         values["home"] = absolute(values["home"], f"home ({origins['home']})", folder, user)
+    for name in FILES:
+        if isinstance(given := values.get(name), str) and given.lower() != "none":
+            values[name] = absolute(given, f"{name} ({origins[name]})", folder, user)
+    for name in SECRETS:
+        if isinstance(values.get(name), str):
+            hide(str(values[name]))
     home = values.get("home", defaults.get("home"))
     if home is None:
         raise BadInput("This user has no home folder.", remedy="Set FOREBAY_HOME to a folder of your own.")
@@ -110,7 +117,9 @@ def _problem(error: ValidationError, values: Mapping[str, object], origins: Mapp
     else:
         advice = str(first.get("ctx", {}).get("error", "Give text."))
     # Whatever is no proper address may still hold a password.
-    what = "is no address" if name in ADDRESSES else f"is {shown(values[name])}"
+    what = (
+        "is no address" if name in ADDRESSES else "cannot be used" if name in SECRETS else f"is {shown(values[name])}"
+    )
     return BadInput(f"{name} ({origins.get(name, 'default')}) {what}.", remedy=advice)
 
 

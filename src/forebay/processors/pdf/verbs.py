@@ -27,6 +27,7 @@ VERBS: dict[str, Verb] = {
     "render": _of("render"),
     "recognized": _of("recognized"),
     "searchable": _of("searchable"),
+    "sizes": _of("sizes"),
 }
 
 

@@ -1,0 +1,55 @@
+"""What the errors of OpenAI's API mean, and those of Azure and of servers that speak like them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.processors.messages import Refusal, Reply, json_by_status
+from forebay.rules.verdict import ErrorClass
+
+_BY_CODE = {
+    "insufficient_quota": ErrorClass.QUOTA_EXHAUSTED,
+    "billing_hard_limit_reached": ErrorClass.QUOTA_EXHAUSTED,
+    "billing_not_active": ErrorClass.QUOTA_EXHAUSTED,
+    "context_length_exceeded": ErrorClass.REPLAN,
+    "string_above_max_length": ErrorClass.REPLAN,
+    "content_filter": ErrorClass.REFUSED,
+    "content_policy_violation": ErrorClass.REFUSED,
+    # Whatever is sent will be refused alike, until somebody has corrected the settings.
+    "model_not_found": ErrorClass.AUTH,
+    "DeploymentNotFound": ErrorClass.AUTH,
+    "invalid_api_key": ErrorClass.AUTH,
+}
+_CONFLICT = 409
+_TOO_LARGE = "request too large"
+_AGAIN = re.compile(r"(?:retry|try again) (?:after|in) ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s)", re.IGNORECASE)
+
+
+def judged(reply: Reply) -> Refusal | None:
+    found = json_by_status(reply)
+    error = _error(reply.json)
+    if found is None or error is None:
+        return found
+    message = str(error.get("message") or "")
+    codes = [str(error.get(name) or "") for name in ("code", "type")]
+    meant = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
+    if meant is None and reply.status == _CONFLICT:
+        meant = ErrorClass.SERVICE_UNAVAILABLE
+    meant = meant or found.error_class
+    if meant == ErrorClass.RATE_LIMITED and message.lower().startswith(_TOO_LARGE):
+        meant = ErrorClass.REPLAN  # it would not fit into an empty minute either
+    delay_s = _said(message) if meant == ErrorClass.RATE_LIMITED and reply.hint_s is None else None
+    return Refusal(meant, f"{reply.status} {codes[0] or codes[1]}: {message}", delay_s)
+
+
+def _said(message: str) -> float | None:
+    """In prose, where there is no header."""
+    found = _AGAIN.search(message)
+    return None if found is None else float(found[1]) * (0.001 if found[2].lower() == "ms" else 1.0)
+
+
+def _error(body: object) -> Mapping[str, Any] | None:
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else None
