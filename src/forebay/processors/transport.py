@@ -21,7 +21,7 @@ from forebay.engine.signals import Retry, Signal
 from forebay.errors import NeverFits
 from forebay.limits.slot import Slot
 from forebay.model.limit import CALLS
-from forebay.observe.redact import hide
+from forebay.observe.redact import hide_given
 from forebay.processors import origins
 from forebay.processors.credentials import Credentials
 from forebay.processors.messages import Judge, Refusal, Reply, Request, Stream, by_status, signal
@@ -62,7 +62,7 @@ class Transport:
     def __init__(self, *, proxy: str | None = None) -> None:
         self._proxy = proxy
         if proxy is not None:
-            hide(httpx2.URL(proxy).password)
+            hide_given(httpx2.URL(proxy).password)
         self._client: httpx2.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._uncounted: dict[tuple[str, str], float] = {}
