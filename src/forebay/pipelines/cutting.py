@@ -11,7 +11,7 @@ from typing import IO, Any
 from forebay.engine.submission import Options
 from forebay.model.payload import Json
 from forebay.model.task import NewTask, Role
-from forebay.pipelines.ground import STORED, Ground, chunk_kind
+from forebay.pipelines.ground import Ground
 from forebay.processors.base import Processor
 from forebay.rules import chunks as rules
 
@@ -105,5 +105,5 @@ def _task(
         "page_count": terms.page_count,
         "depth": terms.depth,
     }
-    kind = STORED if stored else chunk_kind(order.processor)
+    kind = ground.pipeline(order.processor).kind("stored" if stored else order.processor)
     return ground.submissions().task(kind, payload, terms.options, role=Role.CHUNK, chunk_index=index, blob=blob)
