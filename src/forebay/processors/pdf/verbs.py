@@ -28,6 +28,8 @@ VERBS: dict[str, Verb] = {
     "recognized": _of("recognized"),
     "searchable": _of("searchable"),
     "sizes": _of("sizes"),
+    "merge_tagged": _of("merge_tagged"),
+    "check_tagged": _of("check_tagged"),
 }
 
 
