@@ -60,7 +60,7 @@ class Forebay:
         self._given_settings = settings
         self._lock = threading.RLock()
         self._opened_ledger: Ledger | None = None
-        self.limits = AppLimits(self._make_limiter, self._limits_missing)
+        self.limits = AppLimits(self._limits_address, lambda: self.settings.env)
         self._pipelines: dict[str, Pipeline] = {}
         self.registry = Registry()
 
@@ -101,11 +101,6 @@ class Forebay:
         """Of the limit store that the settings name; with a ledger of one's own, of the one beside that."""
         return self.limits.limiter
 
-    def _make_limiter(self) -> Limiter:
-        from forebay.limits.limiter import Limiter  # noqa: PLC0415 - those who only submit need none of it
-
-        return Limiter(self._limits_address(), environment=self.settings.env)
-
     def _limits_address(self) -> str | LimitStore:
         if self._given_limits is not None:
             return self._given_limits
@@ -114,11 +109,6 @@ class Forebay:
 
             return str(beside(self._given_ledger))
         return self.settings.limits
-
-    def _limits_missing(self) -> bool:
-        address = self._limits_address()
-        file = sqlite_file(address) if isinstance(address, str) else None
-        return file is not None and not file.exists()
 
     @cached_property
     def blobs(self) -> Blobs:

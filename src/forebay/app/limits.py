@@ -12,18 +12,20 @@ from forebay.errors import BadInput, NotFound, StoreError
 from forebay.ids import shown
 from forebay.model.limit import Limit
 from forebay.observe import emit
+from forebay.stores.address import sqlite_file
 
 if TYPE_CHECKING:
     from forebay.limits.follow import FollowedFile
     from forebay.limits.limiter import Limiter
+    from forebay.stores.limit_base import LimitStore
 
 
 class AppLimits:
-    """Nothing is opened before it is needed; `make` is called once for each opening."""
+    """Nothing is opened before it is needed; where and for which environment is asked at each opening."""
 
-    def __init__(self, make: Callable[[], Limiter], missing: Callable[[], bool] = lambda: False) -> None:
-        self._make = make
-        self._missing = missing
+    def __init__(self, address: Callable[[], str | LimitStore], environment: Callable[[], str]) -> None:
+        self._address = address
+        self._environment = environment
         self._defined: dict[str, Limit] = {}
         self._lock = threading.Lock()
         self._limiter: Limiter | None = None
@@ -41,12 +43,19 @@ class AppLimits:
     def limiter(self) -> Limiter:
         with self._lock:
             if self._limiter is None:
-                self._limiter = self._make()
+                from forebay.limits.limiter import Limiter  # noqa: PLC0415 - those who only submit need none of it
+
+                self._limiter = Limiter(self._address(), environment=self._environment())
             return self._limiter
 
     def found(self) -> Limiter | None:
         """None where there is no store yet: looking must not make one."""
         return None if self._limiter is None and self._missing() else self.limiter
+
+    def _missing(self) -> bool:
+        address = self._address()
+        file = sqlite_file(address) if isinstance(address, str) else None
+        return file is not None and not file.exists()
 
     def known(self, name: str) -> tuple[Limit | None, float | None]:
         """A limit as it stands, or as the code says, and how long its calls take, as far as anybody knows."""

@@ -17,6 +17,7 @@ from forebay.rules.budgets import Exhausted
 
 CALLS = "calls"
 PAGES = "pages"
+_LOOKS = 5
 
 
 def held_back(ground: Ground, ctx: Context, part: Part) -> Exhausted | None:
@@ -26,10 +27,23 @@ def held_back(ground: Ground, ctx: Context, part: Part) -> Exhausted | None:
     if not applying:
         return None
     now = time.time()
-    before = list(_before(ground, ctx, processor))
+    before, used = _seen(ground, ctx, processor, applying, now)
+    for _ in range(_LOOKS):
+        # A chunk that ends between the two looks would count twice, and this one be held back for nothing.
+        last, (before, used) = used, _seen(ground, ctx, processor, applying, now)
+        if used == last:
+            break
     price = ground.processors[processor].price
-    used = {each: _used(ground, each, processor, now) + _reserved(each, before, price) for each in applying}
-    return rules.exhausted(applying, used, _takes(part, price), now)
+    taken = {each: used[each] + _reserved(each, before, price) for each in applying}
+    return rules.exhausted(applying, taken, _takes(part, price), now)
+
+
+def _seen(
+    ground: Ground, ctx: Context, processor: str, budgets: Iterable[Budget], now: float
+) -> tuple[list[Task], dict[Budget, float]]:
+    """What runs, and what was used: in this order, so that nothing is missed."""
+    before = list(_before(ground, ctx, processor))
+    return before, {each: _used(ground, each, processor, now) for each in budgets}
 
 
 def _used(ground: Ground, budget: Budget, processor: str, now: float) -> float:

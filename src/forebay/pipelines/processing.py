@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -41,7 +42,7 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
     under_way = await asyncio.to_thread(recalled, ground, ctx, part, key)
     # What the provider works on already is paid for: to wait would not save it.
     if under_way.job is None and (over := await asyncio.to_thread(held_back, ground, ctx, part)):
-        return Rescheduled(until=over.until, text=str(over), wait_reason=WaitReason.BUDGET)
+        return Rescheduled(until=over.look_again_at(time.time()), text=str(over), wait_reason=WaitReason.BUDGET)
     try:
         result = await _processed(ground, ctx, part, processor, under_way)
     except Exception as error:

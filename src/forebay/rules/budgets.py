@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from forebay.model.budget import Budget, Period
 
 _MONTHS = 12
+_LOOK_AGAIN_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class Exhausted:
     def __str__(self) -> str:
         whose = f" of {self.budget.processor}" if self.budget.processor else ""
         return f"the budget of {self.budget}{whose} is used up"
+
+    def look_again_at(self, now: float) -> float:
+        """Before its end, too: somebody may have raised it."""
+        return min(self.until, now + _LOOK_AGAIN_S)
 
 
 def began_at(period: Period, now: float) -> float:

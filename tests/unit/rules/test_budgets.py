@@ -47,6 +47,12 @@ def test_a_call_that_fits_exactly_may_go_and_the_next_may_not() -> None:
     assert (over.until, str(over)) == (at(2026, 3, 2), "the budget of 100 pages a day is used up")
 
 
+def test_a_budget_is_looked_at_again_before_its_end_since_somebody_may_have_raised_it() -> None:
+    over = budgets.Exhausted(Budget(unit="pages", most=1), at(2026, 3, 2))
+    assert over.look_again_at(at(2026, 3, 1, 12)) == at(2026, 3, 1, 12, 10)
+    assert over.look_again_at(at(2026, 3, 1, 23, 59)) == at(2026, 3, 2)
+
+
 def test_of_several_budgets_the_one_that_ends_last_holds_a_call_back() -> None:
     day, month = Budget(unit="pages", most=1), Budget(unit="calls", most=1, per=Period.MONTH, processor="docai")
     over = budgets.exhausted([day, month], {day: 1.0, month: 1.0}, {"pages": 1.0, "calls": 1.0}, at(2026, 3, 5))

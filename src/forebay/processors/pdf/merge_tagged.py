@@ -154,7 +154,7 @@ class _Layers:
         if isinstance(usual, Dictionary):
             self._base = self._base or usual.get("/BaseState")
             for name, values in self._usual.items():
-                values += _listed(usual, name)
+                values.extend(_listed(usual, name))
 
     def finish(self) -> None:
         if not self._groups:

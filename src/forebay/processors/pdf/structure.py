@@ -25,7 +25,7 @@ class Part:
 
 
 class Structure:
-    """Names that two parts use for different things are told apart; marks keep their numbers, which are a page's own."""
+    """Names that two parts use for different things are told apart; marks keep the numbers that a page gave them."""
 
     def __init__(self, target: Pdf) -> None:
         self._target = target
