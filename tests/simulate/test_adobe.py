@@ -14,8 +14,8 @@ from forebay.testing import Simulated
 from tests.simulate.ground import DOCUMENT, PDF, Clients, broken, document
 
 
-def tagged(clients: Clients, data: bytes = DOCUMENT, **fields: object) -> bytes:
-    done = clients.ended(clients.autotag(data, **fields).headers["location"])
+def tagged(clients: Clients, data: bytes = DOCUMENT) -> bytes:
+    done = clients.ended(clients.autotag(data).headers["location"])
     assert done["status"] == "done", done
     return clients.http.get(done["tagged-pdf"]["downloadUri"]).content
 

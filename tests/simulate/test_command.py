@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from forebay.errors import BadInput, NotFound
 from forebay.cli import main
+from forebay.errors import BadInput, NotFound
 from forebay.simulate import settings, spelled
 from forebay.testing import Simulated, simulator
 from tests.simulate.ground import BEARER, CHAT, chat

@@ -78,6 +78,18 @@ def test_bodies_that_are_no_answer(clients: Clients, sim: Simulated, fault: str)
     assert (last(sim)["paid"], last(sim)["whole"]) == (True, False)
 
 
+def test_an_answer_that_is_small_only_until_it_is_unpacked(clients: Clients) -> None:
+    with clients.http.stream("POST", CHAT, json=chat(), headers=BEARER | {"x-simulate": "bomb"}) as answer:
+        packed = b"".join(answer.iter_raw())
+        assert answer.headers["content-encoding"] == "gzip"
+    assert len(packed) < 1_000_000
+
+
+def test_an_answer_that_sends_elsewhere(clients: Clients) -> None:
+    answer = clients.chat(fault="redirect")
+    assert (answer.status_code, answer.headers["location"]) == (307, "http://elsewhere.invalid/")
+
+
 @pytest.mark.parametrize(("fault", "error"), [("cut", httpx2.RemoteProtocolError), ("reset", httpx2.ReadError)])
 def test_connections_that_end_in_the_middle(
     clients: Clients, sim: Simulated, fault: str, error: type[Exception]

@@ -14,8 +14,10 @@ def shaped(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "shape", "strict": True, "schema": schema}}
 
 
-def answered(clients: Clients, **fields: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(clients.chat(chat(**fields)).json()["choices"][0]["message"]["content"])
+def answered(clients: Clients, shape: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        clients.chat(chat(response_format=shape)).json()["choices"][0]["message"]["content"]
+    )
     return found
 
 
@@ -33,7 +35,7 @@ def test_an_answer_has_the_shape_of_its_schema_and_the_words_of_its_question(cli
         },
         "$defs": {"inner": {"type": "object", "properties": {"score": {"type": "number", "maximum": 1}}}},
     }
-    assert answered(clients, response_format=shaped(schema)) == {
+    assert answered(clients, shaped(schema)) == {
         "title": "The old river waits. The river and the basin are old friends.",
         "lang": "en",
         "tags": ["river", "friends"],
@@ -47,7 +49,7 @@ def test_an_answer_has_the_shape_of_its_schema_and_the_words_of_its_question(cli
 def test_the_same_question_has_the_same_answer(clients: Clients) -> None:
     assert clients.chat().content == clients.chat().content
     assert clients.chat().json()["choices"][0]["message"]["content"] == "The old river waits."
-    assert answered(clients, response_format={"type": "json_object"})["language"] == "en"
+    assert answered(clients, {"type": "json_object"})["language"] == "en"
 
 
 def test_usage_adds_up_and_tokens_are_reserved_at_their_ceiling(clients: Clients, sim: Simulated) -> None:

@@ -26,7 +26,7 @@ def worst(calls: list[dict[str, Any]], per_s: float, unit: str = "calls") -> int
 
 
 def most_at_once(calls: list[dict[str, Any]]) -> int:
-    return max(sum(call["arrived"] <= each["arrived"] < call["ended"] for call in calls) for each in calls)
+    return int(max(sum(call["arrived"] <= each["arrived"] < call["ended"] for call in calls) for each in calls))
 
 
 def admitted(sim: Simulated) -> list[dict[str, Any]]:

@@ -23,9 +23,7 @@ _PORT = 8421
 def simulate(
     *,
     port: Annotated[int, Parameter(help="Its port on 127.0.0.1; 0 takes a free one.")] = _PORT,
-    scenario: Annotated[
-        str | None, Parameter(name="--scenario", help="A TOML file with settings; options win.")
-    ] = None,
+    scenario: Annotated[str | None, Parameter(name="--scenario", help="A TOML file of settings; options win.")] = None,
     quota: Annotated[
         list[str] | None,
         Parameter(negative="", help="API=IN_FLIGHT,N/SECONDS[:UNIT][@fixed],N/month[:UNIT]; may be given again."),

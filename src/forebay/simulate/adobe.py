@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote
 from forebay.simulate.adobe_jobs import Jobs, described
 from forebay.simulate.adobe_storage import Storage, refused_by_storage
 from forebay.simulate.fault import Fault
-from forebay.simulate.google import retry_headers
+from forebay.simulate.hints import retry_headers
 from forebay.simulate.messages import Denial, Refused, Reply, Request, Work, json_reply
 from forebay.simulate.reading import Unreadable, page_count
 from forebay.simulate.state import State

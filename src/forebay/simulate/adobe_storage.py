@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 from forebay.simulate.messages import Refused, Reply, Request, Work
 from forebay.simulate.state import State
 
+_MOST_BYTES = 1024**3
 PDF = "application/pdf"
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -36,10 +37,13 @@ class Storage:
         self._state = state
         self._key = token_bytes(32)
         self._assets: dict[str, Asset] = {}
+        self._size = 0
 
     def create(self, media_type: str, data: bytes | None = None) -> Asset:
-        asset = Asset(f"urn:aaid:AS:UE1:{token_hex(16)}", media_type, self._until(), data)
+        asset = Asset(f"urn:aaid:AS:UE1:{token_hex(16)}", media_type, self._until())
         self._assets[asset.id] = asset
+        if data is not None:
+            self._fill(asset, data)
         return asset
 
     def get(self, identifier: str) -> Asset | None:
@@ -50,7 +54,8 @@ class Storage:
         return asset
 
     def delete(self, asset: Asset) -> None:
-        self._assets.pop(asset.id, None)
+        if self._assets.pop(asset.id, None) is not None:
+            self._size -= len(asset.data or b"")
 
     def address(self, asset: Asset, method: str, base: str) -> str:
         until = f"{min(self._until(), asset.until):.3f}"
@@ -72,7 +77,7 @@ class Storage:
         return Work(partial(self._load, asset), fingerprint=asset.fingerprint)
 
     async def _store(self, asset: Asset, data: bytes) -> Reply:
-        asset.data = data
+        self._fill(asset, data)
         return Reply(200, b"", {"etag": f'"{asset.fingerprint[:32]}"'})
 
     async def _load(self, asset: Asset) -> Reply:
@@ -91,6 +96,13 @@ class Storage:
         if asset is None or float(until) <= self._state.clock.now():
             raise Refused(refused_by_storage(403, "AccessDenied", "Request has expired"))
         return asset
+
+    def _fill(self, asset: Asset, data: bytes) -> None:
+        """The oldest go before their time, so that a long run does not fill the memory."""
+        self._size += len(data) - len(asset.data or b"")
+        asset.data = data
+        while self._size > _MOST_BYTES:
+            self.delete(next(iter(self._assets.values())))
 
     def _until(self) -> float:
         return self._state.clock.now() + self._state.settings.adobe.asset_ttl_s

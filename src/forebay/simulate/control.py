@@ -77,7 +77,11 @@ class Control:
         return self._settings()
 
     def _add_fault(self, request: Request) -> Reply:
-        given: Any = json.loads(request.body or b"null") if request.body[:1] == b"[" else [request.json()]
+        try:
+            found: Any = json.loads(request.body)
+        except ValueError:
+            found = None
+        given = found if isinstance(found, list) else [found]
         if not all(isinstance(each, dict) for each in given):
             return json_reply(422, {"error": "the body is no JSON object of a fault, nor a list of them"})
         old = [each.model_dump() for each in self._state.settings.faults]

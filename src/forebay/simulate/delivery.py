@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -13,6 +14,10 @@ _PIECES: Final = 20
 _DRIP_S: Final = 5.0
 _HANG_S: Final = 3600.0
 _HTML: Final = b"<!doctype html><html><body><h1>Sign in to the network</h1></body></html>"
+
+
+_ELSEWHERE: Final = "http://elsewhere.invalid/"
+_BOMB_BYTES: Final = 256 * 1024 * 1024
 
 
 class Gone(Exception):
@@ -55,10 +60,23 @@ async def deliver(reply: Reply, fault: Fault | None, client: Client, garbage: Ca
             await client.send(Reply(reply.status, garbage(max(64, len(half))), reply.headers))
         case "html":
             await client.send(Reply(200, _HTML, {"content-type": "text/html"}))
+        case "bomb":
+            packed = await asyncio.to_thread(_bomb)
+            await client.send(Reply(reply.status, packed, reply.headers | {"content-encoding": "gzip"}))
+        case "redirect":
+            await client.send(Reply(307, b"", {"location": _ELSEWHERE}))
         case _:
             await client.send(reply)
             return True
     return False
+
+
+def _bomb() -> bytes:
+    """A few hundred kilobytes that become very many, and JSON as far as one looks."""
+    packer = zlib.compressobj(9, wbits=31)
+    block = b" " * (1024 * 1024)
+    parts = [packer.compress(b"{"), *(packer.compress(block) for _ in range(_BOMB_BYTES // len(block)))]
+    return b"".join([*parts, packer.compress(b"}"), packer.flush()])
 
 
 async def _drip(reply: Reply, client: Client, lasts_s: float) -> None:

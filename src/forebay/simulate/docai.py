@@ -156,17 +156,20 @@ class DocumentAi:
 def _chosen(asked: dict[str, Any], pages: int) -> list[int]:
     """The pages that are asked for, counted from 1; the others are neither read nor paid."""
     options = asked.get("processOptions") or {}
-    selector = options.get("individualPageSelector")
-    if selector is not None:
-        wanted = selector.get("pages", [])
-        if any(not isinstance(each, int) or not 1 <= each <= pages for each in wanted):
-            raise Refused(google.error(400, "Invalid page selector: a page is out of range."))
-        return sorted(set(wanted))
-    if "fromStart" in options:
-        return list(range(1, min(int(options["fromStart"]), pages) + 1))
-    if "fromEnd" in options:
-        return list(range(max(1, pages - int(options["fromEnd"]) + 1), pages + 1))
-    return list(range(1, pages + 1))
+    try:
+        if "individualPageSelector" in options:
+            wanted = {int(each) for each in options["individualPageSelector"].get("pages", [])}
+        elif "fromStart" in options:
+            wanted = set(range(1, min(int(options["fromStart"]), pages) + 1))
+        elif "fromEnd" in options:
+            wanted = set(range(max(1, pages - int(options["fromEnd"]) + 1), pages + 1))
+        else:
+            wanted = set(range(1, pages + 1))
+    except (AttributeError, TypeError, ValueError):
+        wanted = {0}
+    if wanted - set(range(1, pages + 1)):
+        raise Refused(google.error(400, "Invalid page selector: a page is out of range."))
+    return sorted(wanted)
 
 
 def _bad(message: str, reason: str, **metadata: str) -> Reply:

@@ -15,7 +15,7 @@ FORMS: Final = ("seconds", "date", "ms", "info", "none", "nonsense")
 REFUSING: Final = ("429", "quota", "401", "500", "502", "503", "504")
 """Answered at once and in place of the work; `quota` is the 429 that lasts until the month turns."""
 
-DELIVERY: Final = ("hang", "drip", "truncate", "cut", "garbage", "html", "reset")
+DELIVERY: Final = ("hang", "drip", "truncate", "cut", "garbage", "html", "bomb", "redirect", "reset")
 """What becomes of the answer after the work was done, and paid."""
 
 SPECIAL: Final = ("ok", "slow", "failed", "bad_pdf", "refusal", "length", "content_filter")

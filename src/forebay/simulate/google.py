@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from forebay.simulate.clock import Clock
 from forebay.simulate.fault import Fault
+from forebay.simulate.hints import retry_headers
 from forebay.simulate.messages import Denial, Reply, json_reply
 
 _STATUS: Final = {
@@ -69,19 +70,3 @@ def exhausted(service: str, consumer: str, denial: Denial | None, fault: Fault, 
     reply = error(429, f"{message} for consumer '{consumer}'.", *details)
     reply.headers |= retry_headers(fault, clock)
     return reply
-
-
-def retry_headers(fault: Fault, clock: Clock) -> dict[str, str]:
-    """When to come again, in the form that the fault asks for."""
-    match fault.form:
-        case "seconds":
-            return {"retry-after": str(math.ceil(fault.after))}
-        case "ms":
-            return {"retry-after-ms": str(math.ceil(fault.after * 1000))}
-        case "date":
-            # Dates have no fractions: the next full second, so that nobody comes back too early.
-            return {"retry-after": clock.http_date(math.ceil(clock.wall(clock.now() + fault.after)) - clock.wall(0))}
-        case "nonsense":
-            return {"retry-after": "soon"}
-        case _:
-            return {}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from forebay.simulate.answering import answer, text_of, tokens
 from forebay.simulate.fault import Fault
-from forebay.simulate.google import retry_headers
+from forebay.simulate.hints import retry_headers
 from forebay.simulate.messages import Denial, Refused, Reply, Request, Work, json_reply
 from forebay.simulate.state import State
 

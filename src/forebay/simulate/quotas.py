@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forebay.simulate.clock import Clock
@@ -31,7 +31,6 @@ class _Log:
 
 @dataclass
 class _State:
-    open: int = 0
     month: int = 0
     logs: dict[Window, _Log] = field(default_factory=dict)
 
@@ -41,6 +40,7 @@ class Quotas:
 
     def __init__(self, quotas: Mapping[str, Quota], clock: Clock) -> None:
         self._clock = clock
+        self._open: Counter[str] = Counter()
         self._states: dict[str, _State] = {}
         self._quotas: Mapping[str, Quota] = {}
         self.configure(quotas)
@@ -56,7 +56,7 @@ class Quotas:
             state.month = 0
             state.logs.clear()
 
-    def admit(self, routes: Iterable[str], at: float, units: Mapping[str, int]) -> Denial | None:
+    def admit(self, routes: Sequence[str], at: float, units: Mapping[str, int]) -> Denial | None:
         """Several routes are all admitted or none: a request, and the job that it begins."""
         found = [each for route in routes for each in self._of(route)]
         for name, quota, state in found:
@@ -66,16 +66,15 @@ class Quotas:
                     if each.count_refused:
                         self._count(each, counted, at, units)
                 return denial
+        self._open.update(routes)
         for _, quota, state in found:
-            state.open += 1
             if quota.month is not None:
                 state.month += _taken(units, quota.month.unit)
             self._count(quota, state, at, units)
         return None
 
     def release(self, route: str) -> None:
-        for _, _, state in self._of(route):
-            state.open = max(0, state.open - 1)
+        self._open[route] -= 1
 
     def left(self, route: str, unit: str, at: float) -> tuple[int, int, float] | None:
         """Of the tightest window of this unit: its size, what is left, and when it will be empty again."""
@@ -100,7 +99,7 @@ class Quotas:
         month = quota.month
         if month is not None and state.month + _taken(units, month.unit) > month.n:
             return Denial(name, "month", month.unit, month.n, None, 0.0, month=True)
-        if quota.in_flight is not None and state.open >= quota.in_flight:
+        if quota.in_flight is not None and sum(self._open[route] for route in matching(name)) >= quota.in_flight:
             return Denial(name, "in_flight", "calls", quota.in_flight, None, 1.0)
         for window in quota.windows:
             taken = _taken(units, window.unit)

@@ -6,7 +6,7 @@ import ctypes
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 
@@ -64,10 +64,21 @@ def page_count(data: bytes) -> int:
 
 
 class Reader:
-    """Remembers the documents it has read, as the same ones come again and again; for one thread."""
+    """Remembers what the last documents said, as the same ones come again and again; for one thread."""
 
-    def __init__(self, size: int = 256) -> None:
-        self.pages = lru_cache(size)(_pages)
+    def __init__(self, size: int = 64) -> None:
+        self._size = size
+        self._known: dict[bytes, list[Page]] = {}
+
+    def pages(self, data: bytes) -> list[Page]:
+        key = sha256(data).digest()
+        found = self._known.pop(key, None)
+        if found is None:
+            found = _pages(data)
+            if len(self._known) >= self._size:
+                del self._known[next(iter(self._known))]
+        self._known[key] = found
+        return found
 
 
 def _pages(data: bytes) -> list[Page]:

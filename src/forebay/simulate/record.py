@@ -60,7 +60,7 @@ class Ledger:
         return tuple(self._calls)
 
     def open(self) -> dict[str, int]:
-        return {route: count for route, count in self._open.items() if count}
+        return {route: count for route, count in dict(self._open).items() if count}
 
     def rows(self, route: str, after: int, wall: Callable[[float], str]) -> Iterator[dict[str, Any]]:
         """Calls with a number above `after`, each as JSON: instants in seconds since the start, and as dates."""

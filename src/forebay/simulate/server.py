@@ -119,7 +119,11 @@ class Simulator:
                 request.body = await client.body()
             except Gone:
                 return
-            await client.send(self._control.answer(request))
+            # What only looks may take a while: it must not hold up the stamps of arrivals.
+            looks = request.method == "GET"
+            await client.send(
+                await asyncio.to_thread(self._control.answer, request) if looks else self._control.answer(request)
+            )
 
     def protocol(self) -> type[H11Protocol]:
         transports = self._transports
