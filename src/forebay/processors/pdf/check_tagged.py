@@ -140,7 +140,8 @@ class Checker:
         for note in notes if isinstance(notes, Array) else ():
             if not isinstance(note, Dictionary) or not ("/StructParent" in note or note.objgen in self._objects):
                 continue
-            element = self._parents.get(note.get("/StructParent"))
+            key: Any = note.get("/StructParent")
+            element = self._parents.get(key)
             place = element.objgen if isinstance(element, Dictionary) else NOWHERE
             if place == NOWHERE or self._objects.get(note.objgen) != place:
                 self._problems.append(f"page {number}: an annotation and its element do not lead to each other")
@@ -148,7 +149,7 @@ class Checker:
 
 def _marked(holder: Object, content: Object) -> set[int]:
     properties = _entry(holder, "/Resources", "/Properties")
-    found = set()
+    found: set[int] = set()
     for step in pikepdf.parse_content_stream(content, "BDC"):
         given = step.operands[1] if len(step.operands) > 1 else None
         if isinstance(given, Name) and isinstance(properties, Dictionary):

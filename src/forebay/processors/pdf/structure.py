@@ -130,7 +130,7 @@ class Structure:
         given = root.get("/RoleMap")
         for name, role in given.items() if isinstance(given, Dictionary) else ():
             if isinstance(role, Name):
-                new = _free(name, lambda each, role=str(role): self._roles.get(each, role) == role)  # type: ignore[misc]  # a default is how a loop's value is kept
+                new = _free(name, lambda each, role=str(role): self._roles.get(each, role) == role)
                 self._roles[new] = str(role)
                 if new != name:
                     renamed[name] = new
@@ -142,7 +142,7 @@ class Structure:
         for name, attributes in given.items() if isinstance(given, Dictionary) else ():
             if isinstance(attributes, (Dictionary, Array)):
                 said = attributes.unparse(resolved=True)
-                new = _free(name, lambda each, said=said: self._classes.get(each, (said,))[0] == said)  # type: ignore[misc]  # same
+                new = _free(name, lambda each, said=said: self._classes.get(each, (said,))[0] == said)
                 if new not in self._classes:
                     self._classes[new] = (said, self._copy(source, attributes))
                 if new != name:
