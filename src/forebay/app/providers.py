@@ -42,7 +42,7 @@ def processors(
     if client is not None:
         from forebay.processors.adobe import URL, Adobe  # noqa: PLC0415 - same
 
-        yield Adobe(client, transport=transport, parser=parser, url=settings.adobe_url or URL)
+        yield Adobe(client, transport=transport, url=settings.adobe_url or URL)
 
 
 def _adobe_client(settings: Settings) -> AdobeClient | None:

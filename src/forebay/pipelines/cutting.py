@@ -47,7 +47,8 @@ class Cut:
 class Terms:
     """Which pages a file begins with, how many a chunk may have, and whose tasks they become.
 
-    `looks` is False where what is remembered of these pages has just been found to be lost.
+    `looks` is False where what is remembered of these pages has just been found to be lost. With `strict` a page that
+    its processor cannot take refuses the whole, before anything is spent on the others.
     """
 
     tenant: str
@@ -57,6 +58,7 @@ class Terms:
     page_count: int | None = None
     max_pages: int
     looks: bool = True
+    strict: bool = False
 
 
 async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cut:
@@ -70,6 +72,7 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
                 "max_pages": terms.max_pages,
                 "max_bytes": processor.max_bytes,
                 "first": terms.first,
+                "page_units": list(processor.page_units) if terms.strict and processor.page_units else None,
             },
             files=[file.fileno(), output.fileno()],
         )

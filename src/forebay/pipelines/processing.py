@@ -101,6 +101,9 @@ async def _processed(ground: Ground, ctx: Context, part: Part, processor: Proces
             options=part.order.options,
             under_way=under_way,
         )
+        if processor.page_units is not None and under_way.job is None:
+            asked: dict[str, Json] = {"page_units": list(processor.page_units), "first": chunk.page_start}
+            await ground.parser().call("fits", asked, files=[chunk.file.fileno()])
         if processor.slot == "handler":
             if processor.limit is not None:
                 await stack.enter_async_context(ctx.slot(units=processor.units(chunk)))

@@ -19,7 +19,6 @@ from forebay.processors.adobe_errors import failure, is_gone, judged, judged_sto
 from forebay.processors.adobe_token import Client, Token
 from forebay.processors.base import Chunk, Pace, Price
 from forebay.processors.messages import Judge, Refusal, Reply, Request, Stream
-from forebay.processors.recognizing import Parser
 from forebay.processors.transport import Transport
 from forebay.rules.verdict import ErrorClass
 
@@ -29,9 +28,6 @@ STORAGE: Final = (".amazonaws.com", ".adobe.io", ".adobe.com")
 LIMIT: Final = "adobe"
 PDF: Final = "application/pdf"
 _OPTIONS: Final[dict[str, Json]] = {"shift_headings": False}
-_LEAST_UNITS, _MOST_UNITS = 6 * 72.0, 17.5 * 72.0
-_SLACK_UNITS = 1.0
-_UNITS_PER_INCH = 72.0
 _MAX_REPLY: Final = 512 * 1024 * 1024
 _MAX_JSON: Final = 1024 * 1024
 _TRANSFER_S: Final = 300.0
@@ -51,19 +47,17 @@ class Adobe:
     version = "1"
     max_pages = 150  # of scans; 200 of others would be taken
     max_bytes = 100_000_000
+    page_units: tuple[float, float] | None = (6 * 72.0, 17.5 * 72.0)
     limit: str | None = LIMIT
     slot: SlotAt = "call"
     timeout_s = 900.0
     pace: Pace | None = None
     price = Price(calls=3, per_page={"transactions": 10})
 
-    def __init__(
-        self, client: Client, *, transport: Callable[[], Transport], parser: Callable[[], Parser], url: str = URL
-    ) -> None:
+    def __init__(self, client: Client, *, transport: Callable[[], Transport], url: str = URL) -> None:
         self._url = url.rstrip("/")
         self._home = origins.origin(url)
         self._transport = transport
-        self._parser = parser
         self._token = Token(url, client, transport=transport, limit=LIMIT)
 
     def units(self, chunk: Chunk) -> dict[str, int] | None:  # noqa: ARG002 - each call is one
@@ -105,7 +99,6 @@ class Adobe:
     async def _begun(self, ctx: Context, chunk: Chunk) -> Reschedule:
         if chunk.under_way.count >= _MAX_JOBS:
             raise Permanent(f"{_MAX_JOBS} jobs of it came to nothing.", error_class=ErrorClass.REFUSED)
-        await self._check_sizes(chunk)
         reply = await self._call(ctx, Request.of_json("POST", f"{self._url}/assets", {"mediaType": PDF}))
         made: Any = reply.json if isinstance(reply.json, dict) else {}
         if not isinstance(made.get("assetID"), str):
@@ -120,18 +113,6 @@ class Adobe:
             raise _bad("its job is at an address that is not Adobe's")
         await chunk.under_way.begin({"location": location, "at": time.time()})
         return Reschedule("Adobe works on it", delay_s=_pause_s(reply.hint_s, 0.0))
-
-    async def _check_sizes(self, chunk: Chunk) -> None:
-        """What Adobe would refuse after it was sent."""
-        sizes: Any = await self._parser().call("sizes", {"first": chunk.page_start}, files=[chunk.file.fileno()])
-        for number, (width, height) in enumerate(sizes, chunk.page_start):
-            least, most = sorted((width, height))
-            if least < _LEAST_UNITS - _SLACK_UNITS or most > _MOST_UNITS + _SLACK_UNITS:
-                raise Permanent(
-                    f"Page {number} has {width / _UNITS_PER_INCH:.1f} by {height / _UNITS_PER_INCH:.1f} inches: "
-                    "Adobe tags pages of 6 to 17.5.",
-                    error_class=ErrorClass.PAGE_TOO_LARGE,
-                )
 
     async def _upload(self, ctx: Context, chunk: Chunk, url: str) -> None:
         fd = chunk.file.fileno()

@@ -60,7 +60,8 @@ def _in_file(path: Path) -> tuple[str, str] | None:
     match told:
         case {"client_id": str(name), "client_secret": str(secret)}:
             return name, secret
-    return None
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ class Processor(Protocol):
     `version` belongs to the key of a stored result: raise it when the same pages would give another one.
     `max_pages` and `max_bytes` bound a chunk. With a `limit`, `slot` says who takes the slot: "handler" is one call
     for a chunk, "call" leaves it to `process`, by ctx.slot for each call that it makes. `pace` is None unless the work
-    is done on this machine.
+    is done on this machine. `page_units` are the least and the most that a page may measure either way, where there is
+    a bound: 72 to an inch.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Processor(Protocol):
     version: str
     max_pages: int
     max_bytes: int
+    page_units: tuple[float, float] | None
     limit: str | None
     slot: SlotAt
     timeout_s: float

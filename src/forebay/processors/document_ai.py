@@ -81,6 +81,7 @@ class DocumentAi:
     pipeline = "ocr"
     max_pages = MAX_PAGES_IMAGELESS
     max_bytes = (_MAX_REQUEST - 4096) * 3 // 4
+    page_units: tuple[float, float] | None = None
     limit: str | None = "docai"
     slot: SlotAt = "call"
     timeout_s = 150.0

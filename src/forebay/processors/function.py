@@ -27,6 +27,7 @@ class ProcessorOptions(TypedDict, total=False):
     version: str
     max_pages: int
     max_bytes: int
+    page_units: tuple[float, float] | None
     limit: str | None
     slot: SlotAt
     timeout_s: float
@@ -44,6 +45,7 @@ class FunctionProcessor:
     version: str = "1"
     max_pages: int = 20
     max_bytes: int = 40_000_000
+    page_units: tuple[float, float] | None = None
     limit: str | None = None
     slot: SlotAt = "handler"
     timeout_s: float = 60.0

@@ -33,6 +33,7 @@ class Local:
     version = "1"
     max_pages = 20
     max_bytes = 128 * 1024 * 1024
+    page_units: tuple[float, float] | None = None
     limit: str | None = None
     slot: SlotAt = "call"
     timeout_s = 3600.0
