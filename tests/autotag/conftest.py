@@ -29,5 +29,6 @@ def here(sim: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     """An application with Adobe's processor, which cuts documents into chunks of two pages."""
     for name, value in {"URL": sim.base, "CLIENT_ID": "client", "CLIENT_SECRET": "canary-secret"}.items():
         monkeypatch.setenv(f"FOREBAY_ADOBE_{name}", value)
+    monkeypatch.setenv("FOREBAY_DRAIN_GRACE_S", "0.2")
     with Ground(tmp_path, sim) as found:
         yield found

@@ -75,7 +75,9 @@ def words(data: bytes) -> list[tuple[str, str]]:
 def _marked(page: Any) -> dict[int, str]:  # noqa: ANN401 - of pikepdf
     found: dict[int, str] = {}
     mark: int | None = None
-    for operands, operator in pikepdf.parse_content_stream(page):
+    for step in pikepdf.parse_content_stream(page):
+        operands: Any
+        operands, operator = step.operands, step.operator
         if str(operator) == "BDC":
             mark = int(operands[1]["/MCID"])
         elif str(operator) == "EMC":
@@ -127,6 +129,12 @@ class Ground:
         found = self.app.result(job.id)
         assert isinstance(found, bytes)
         return found
+
+    def summary(self, job: Job) -> dict[str, Any]:
+        merge = self.app.ledger.get(job.merge_id or "")
+        assert merge is not None
+        assert isinstance(merge.result, dict)
+        return merge.result
 
     def chunks(self, job_id: str) -> list[Task]:
         listed = self.app.ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK, size=500)).items

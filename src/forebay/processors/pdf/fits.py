@@ -18,7 +18,8 @@ _MANY: Final = 1_000_000
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
     """Refused, with the number of the first page, unless all of a chunk's pages are."""
-    check_sizes(opened(files[0], max_pages=_MANY).pages, arguments["page_units"], arguments["first"])
+    source = opened(files[0], max_pages=_MANY)
+    check_sizes(source.pages, arguments["page_units"], arguments["first"])
     return True
 
 
