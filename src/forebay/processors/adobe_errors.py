@@ -29,7 +29,7 @@ _BY_PART: Final = {
     "BAD_PDF": ErrorClass.REFUSED,
     "DISQUALIFIED": ErrorClass.REFUSED,
 }
-_GATEWAY_LIMIT: Final = "429"
+_TOO_MANY: Final = 429
 _GONE: Final = (404, 410)
 _KEYS: Final = (400, 401, 403)
 _LINK_OVER: Final = (403, 404, 410)
@@ -43,7 +43,10 @@ def judged(reply: Reply) -> Refusal | None:
     code, text = _said(reply.json)
     if not code:
         return found
-    return Refusal(_class_of(code) or found.error_class, _text(reply, code, text), found.delay_s)
+    meant = _class_of(code) or found.error_class
+    if reply.status == _TOO_MANY and meant != ErrorClass.QUOTA_EXHAUSTED:
+        meant = ErrorClass.RATE_LIMITED
+    return Refusal(meant, _text(reply, code, text), found.delay_s)
 
 
 def judged_submit(reply: Reply) -> Refusal | None:
@@ -92,10 +95,7 @@ def failure(reply: Reply) -> tuple[str, Refusal] | None:
 
 
 def _class_of(code: str) -> ErrorClass | None:
-    known = _BY_CODE.get(code)
-    if known is None and code.startswith(_GATEWAY_LIMIT):
-        known = ErrorClass.RATE_LIMITED
-    return known or next((each for part, each in _BY_PART.items() if part in code), None)
+    return _BY_CODE.get(code) or next((each for part, each in _BY_PART.items() if part in code), None)
 
 
 def _said(body: object) -> tuple[str, str]:
