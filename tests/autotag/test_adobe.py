@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pikepdf
@@ -146,14 +147,16 @@ def test_a_page_that_is_too_complex_is_found_and_named(here: Ground) -> None:
 
 
 def test_what_adobe_no_longer_has_starts_over_and_is_counted(here: Ground) -> None:
-    here.sim.change(adobe={"asset_ttl_s": 0.6}, latency={"adobe.job": {"s": 0.1}})
+    here.sim.change(adobe={"asset_ttl_s": 0.6})
     job_id = here.submit(2)
-    here.work_until(lambda: here.calls("autotag") > 0)
-    here.work_until(lambda: here.calls("autotag") > 1)
+    here.work_until(lambda: here.calls("autotag") == 1)
+    time.sleep(0.7)
     here.sim.change(adobe={"asset_ttl_s": 3600})
     here.work()
     assert here.job(job_id).status is COMPLETED
-    assert here.used()["transactions"] == 20 * here.calls("autotag")
+    assert here.calls("autotag") == 2
+    assert here.used()["transactions"] == 40
+    assert here.chunks(job_id)[0].retry_count == 1
 
 
 def test_pages_of_a_size_that_adobe_does_not_take_are_refused_before_anything_is_sent(

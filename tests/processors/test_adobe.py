@@ -225,20 +225,14 @@ def test_a_download_that_is_not_what_was_promised_is_a_bad_response(content: byt
     assert under_way.job is not None
 
 
-def test_after_three_jobs_for_nothing_it_is_given_up() -> None:
-    provider = Provider([TOKEN])
-    under_way = UnderWay()
-    under_way.count = 3
-
-    async def scenario(caller: Caller, url: str) -> None:
-        adobe = Adobe(Client(("client", "secret")), transport=lambda: caller.transport, url=url)
-        with TemporaryFile() as file:
-            chunk = Chunk(document="d", page_start=1, page_end=2, file=file, under_way=under_way)
-            await adobe.process(caller.context(), chunk)
-
-    with pytest.raises(Permanent, match="3 jobs of it came to nothing"):
-        against(provider, scenario, limit=LIMIT)
-    assert provider.seen == []
+def test_a_job_that_adobe_no_longer_has_costs_a_retry_and_starts_over() -> None:
+    gone = http(404, {"error": {"code": "NOT_FOUND", "message": "Job not found."}})
+    _, under_way, ended = processed([TOKEN, gone], job={"location": "URL/status"})
+    assert isinstance(ended, Retry)
+    assert under_way.job is None
+    _, under_way, ended = processed([TOKEN, http(404, HTML)], job={"location": "URL/status"})
+    assert isinstance(ended, Retry)
+    assert under_way.job is not None
 
 
 def test_a_client_that_is_refused_is_a_matter_of_credentials() -> None:

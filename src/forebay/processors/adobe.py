@@ -32,10 +32,10 @@ _MAX_REPLY: Final = 512 * 1024 * 1024
 _MAX_JSON: Final = 1024 * 1024
 _TRANSFER_S: Final = 300.0
 _PIECE: Final = 1 << 20
+_LEAST_S: Final = 0.1
 _FIRST_S: Final = 1.0
 _LONGEST_S: Final = 30.0
 _SHARE: Final = 0.2  # of the time that a job has taken up to now, until it is looked at again
-_MAX_JOBS: Final = 3
 _OK: Final = 200
 
 
@@ -97,13 +97,14 @@ class Adobe:
         return await self._downloaded(ctx, chunk, asset)
 
     async def _begun(self, ctx: Context, chunk: Chunk) -> Reschedule:
-        if chunk.under_way.count >= _MAX_JOBS:
-            raise Permanent(f"{_MAX_JOBS} jobs of it came to nothing.", error_class=ErrorClass.REFUSED)
+        size = os.fstat(chunk.file.fileno()).st_size
+        if size > self.max_bytes:
+            raise Permanent(f"It has {size} bytes: Adobe takes {self.max_bytes}.", error_class=ErrorClass.REPLAN)
         reply = await self._call(ctx, Request.of_json("POST", f"{self._url}/assets", {"mediaType": PDF}))
         made: Any = reply.json if isinstance(reply.json, dict) else {}
         if not isinstance(made.get("assetID"), str):
             raise _bad("it names no asset")
-        await self._upload(ctx, chunk, self._followed(made.get("uploadUri")))
+        await self._upload(ctx, chunk.file.fileno(), size, self._followed(made.get("uploadUri")))
         asked = {"assetID": made["assetID"], "shiftHeadings": chunk.options.get("shift_headings") is True}
         reply = await self._call(
             ctx, Request.of_json("POST", f"{self._url}/operation/autotag", asked), judge=judged_submit
@@ -114,10 +115,7 @@ class Adobe:
         await chunk.under_way.begin({"location": location, "at": time.time()})
         return Reschedule("Adobe works on it", delay_s=_pause_s(reply.hint_s, 0.0))
 
-    async def _upload(self, ctx: Context, chunk: Chunk, url: str) -> None:
-        fd = chunk.file.fileno()
-        size = os.fstat(fd).st_size
-
+    async def _upload(self, ctx: Context, fd: int, size: int, url: str) -> None:
         def pieces() -> Iterator[bytes]:
             for offset in range(0, size, _PIECE):
                 yield os.pread(fd, _PIECE, offset)
@@ -196,15 +194,15 @@ class Adobe:
         return there == self._home or (self._home in regions and there in regions)
 
 
-async def _over(chunk: Chunk, what: str) -> Reschedule:
-    """Adobe keeps things for a day: it begins again, and that is paid and booked again."""
+async def _over(chunk: Chunk, what: str) -> Retry:
+    """Adobe keeps things for a day: it begins again, which costs a retry, and is paid and booked again."""
     await chunk.under_way.end("expired")
-    return Reschedule(f"Adobe no longer has {what}: it starts over", delay_s=0)
+    return Retry(f"Adobe no longer has {what}: it starts over", error_class=ErrorClass.INTERNAL_ERROR, delay_s=0)
 
 
 def _pause_s(hint_s: float | None, took_s: float) -> float:
     """The longer a job takes, the less often it is asked for: polls are calls, too."""
-    least_s = _FIRST_S if hint_s is None else hint_s
+    least_s = _FIRST_S if hint_s is None else max(_LEAST_S, hint_s)
     return max(least_s, min(_LONGEST_S, _SHARE * took_s))
 
 

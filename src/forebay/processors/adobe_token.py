@@ -26,6 +26,7 @@ from forebay.rules.verdict import ErrorClass
 
 _EARLY_S: Final = 300.0
 _EARLY_SHARE: Final = 0.1
+_SAME_S: Final = 0.5
 _MAX_REPLY: Final = 65_536
 _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -79,6 +80,7 @@ class Token:
         self._transport = transport
         self._limit = limit
         self._kept: _Kept | None = None
+        self._failed: tuple[float, Exception] | None = None
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def of(self, ctx: Context, url: str) -> Bound:
@@ -90,8 +92,18 @@ class Token:
         async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
             kept = self._kept
             if kept is None or steady() >= kept.until or kept.headers == refused:
-                kept = self._kept = await self._fetched(ctx)
+                kept = self._kept = await self._tried(ctx)
             return kept.headers
+
+    async def _tried(self, ctx: Context) -> _Kept:
+        """Those who stood behind one that got none get the same answer, instead of asking one after the other."""
+        if self._failed is not None and steady() < self._failed[0] + _SAME_S:
+            raise self._failed[1].with_traceback(None)
+        try:
+            return await self._fetched(ctx)
+        except Exception as error:
+            self._failed = (steady(), error)
+            raise
 
     async def _fetched(self, ctx: Context) -> _Kept:
         try:
