@@ -23,6 +23,7 @@ class Tagger:
 
     def __init__(self, ground: Ground, **options: Any) -> None:  # noqa: ANN401 - of FunctionProcessor
         self.calls: list[tuple[int, int]] = []
+        self.sent: dict[int, bytes] = {}
         self.begun = 0
         self.refuses: set[int] = set()
         self.sleeps = 0
@@ -36,13 +37,14 @@ class Tagger:
         if self.sleeps:
             if chunk.under_way.job is None:
                 self.begun += 1
-                await chunk.under_way.begin({"pdf": chunk.read().decode("latin-1"), "polls": 0})
+                self.sent[chunk.page_start] = chunk.read()
+                await chunk.under_way.begin({"first": chunk.page_start})
                 raise Reschedule("begun", delay_s=0)
             self.sleeps -= 1
             if self.sleeps:
                 assert chunk.read() == b""
                 raise Reschedule("not yet", delay_s=0)
-            return tagged(str(chunk.under_way.job["pdf"]).encode("latin-1"), language="en")
+            return tagged(self.sent[chunk.under_way.job["first"]], language="en")  # type: ignore[index]  # as above
         self.calls.append((chunk.page_start, chunk.page_end))
         if self.refuses & set(range(chunk.page_start, chunk.page_end + 1)):
             raise Permanent("Too complex.", error_class="refused")

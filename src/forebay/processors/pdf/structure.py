@@ -16,10 +16,11 @@ _LEAF: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The structure of one part: its elements at the top, and the new number of each entry of its parent tree."""
+    """The structure of one part: its elements at the top, those with a name, and its parent tree with new numbers."""
 
     source: Pdf
     tops: list[Object]
+    named: dict[bytes, Object]
     parents: dict[int, Any]
     keys: dict[int, int]
 
@@ -51,7 +52,7 @@ class Structure:
             self.suspect |= bool(marks.get("/Suspects", False))
             self.user_properties |= bool(marks.get("/UserProperties", False))
         roles = self._take_roles(root)
-        self._rename(source, root, roles, self._take_classes(source, root))
+        named = self._rename(root, roles, self._take_classes(source, root))
         parents = numbers(root.get("/ParentTree"))
         keys = {old: self._next + place for place, old in enumerate(sorted(parents))}
         self._next += len(keys)
@@ -64,7 +65,7 @@ class Structure:
         self._namespaces += [self._copy(source, each) for each in root.get("/Namespaces", Array())]
         for key in list(root.keys()):
             del root[key]  # an element that is in no tree may still lead here, and would bring it all along
-        return Part(source, tops, parents, keys)
+        return Part(source, tops, named, parents, keys)
 
     def add(self, part: Part) -> list[Object]:
         """After its pages were copied, which its elements lead to; returns what is now at the top."""
@@ -74,6 +75,7 @@ class Structure:
             if element.get("/S") == Name.Document:
                 element["/S"] = Name.Part
         self._kids += added
+        self._ids |= {name: self._copy(part.source, element) for name, element in part.named.items()}
         for old, value in part.parents.items():
             if isinstance(value, (Array, Dictionary)):
                 self._parents.append((part.keys[old], self._copy(part.source, value)))
@@ -87,8 +89,7 @@ class Structure:
         root["/ParentTree"] = self._tree(sorted(self._parents, key=lambda each: each[0]), "/Nums")
         root["/ParentTreeNextKey"] = self._next
         if self._ids:
-            named = sorted(self._ids.items())
-            root["/IDTree"] = self._tree([(String(key), self._copy_again(each)) for key, each in named], "/Names")
+            root["/IDTree"] = self._tree([(String(name), self._ids[name]) for name in sorted(self._ids)], "/Names")
         root["/RoleMap"] = Dictionary({name: Name(role) for name, role in self._roles.items()})
         if self._classes:
             root["/ClassMap"] = Dictionary({name: each for name, (_, each) in self._classes.items()})
@@ -98,10 +99,6 @@ class Structure:
 
     def _copy(self, source: Pdf, item: Object) -> Object:
         return self._target.copy_foreign(item if item.is_indirect else source.make_indirect(item))
-
-    def _copy_again(self, element: Object) -> Object:
-        """Where it went when it was copied with what is above it."""
-        return self._target.copy_foreign(element)
 
     def _tree(self, pairs: list[tuple[Any, Object]], name: str) -> Object:
         """A leaf holds so many; readers need not take in all to find one."""
@@ -149,33 +146,35 @@ class Structure:
                     renamed[name] = new
         return renamed
 
-    def _rename(self, source: Pdf, root: Object, roles: dict[str, str], classes: dict[str, str]) -> None:
-        """One walk over all elements; most of them only tell that they have no name."""
+    def _rename(self, root: Object, roles: dict[str, str], classes: dict[str, str]) -> dict[bytes, Object]:
+        """One walk over all elements, for those that have a name; most only tell that they have none."""
         ids: dict[bytes, bytes] = {}
+        named: dict[bytes, Object] = {}
         tabular: list[Object] = []
         for node, _, _ in elements(root):
             if roles and str(node.get("/S")) in roles:
                 node["/S"] = Name(roles[str(node["/S"])])
             if classes and "/C" in node:
                 node["/C"] = _classed(node["/C"], classes)
-            if "/ID" in node:
-                self._take_id(source, node, ids)
+            if "/ID" in node and node.is_indirect:
+                old = bytes(node["/ID"])
+                new = self._free_id(old, named)
+                node["/ID"] = String(new)
+                ids.setdefault(old, new)
+                named[new] = node
             if "/A" in node:
                 tabular.append(node)
         changed = {old: new for old, new in ids.items() if old != new}
         if changed:
             for node in tabular:
                 _lead(node["/A"], changed)
+        return named
 
-    def _take_id(self, source: Pdf, node: Object, ids: dict[bytes, bytes]) -> None:
-        old = bytes(node["/ID"])
+    def _free_id(self, old: bytes, named: dict[bytes, Object]) -> bytes:
         new, count = old, 2
-        while new in self._ids:
+        while new in self._ids or new in named:
             new, count = old + b"-%d" % count, count + 1
-        if new != old:
-            node["/ID"] = String(new)
-        ids.setdefault(old, new)
-        self._ids[new] = node if node.is_indirect else source.make_indirect(node)
+        return new
 
 
 def _free(name: str, fits: Any) -> str:  # noqa: ANN401 - a function of a name
