@@ -11,6 +11,7 @@ from forebay.blobs import BlobRef
 from forebay.errors import BadInput, NotCompleted
 from forebay.ids import printable
 from forebay.model.job import Job
+from forebay.model.task import Task
 from forebay.pipelines.known import PIPELINES
 from forebay.pipelines.pipeline import Output, Pipeline
 
@@ -27,12 +28,15 @@ def checked(pipeline: Pipeline, formats: Sequence[str]) -> dict[str, Output]:
     return {name: pipeline.outputs[name] for name in formats}
 
 
-def output_of(job: Job, form: str) -> Output:
+def output_of(found: Job | Task, form: str) -> tuple[Job, Output]:
     """BadInput if there is none in that format."""
-    pipeline = PIPELINES.get(job.pipeline)
-    if pipeline is None or job.document is None:
-        raise BadInput(f"{job.id} is no job of a document.", remedy="Leave out --format.")
-    return checked(pipeline, [form])[form]
+    known = dict.fromkeys(name for each in PIPELINES.values() for name in each.outputs)
+    if form not in known:
+        raise BadInput(f"There is no format {printable(form)!r}.", remedy=f"Formats are: {', '.join(known)}.")
+    pipeline = PIPELINES.get(found.pipeline) if isinstance(found, Job) else None
+    if pipeline is None or not isinstance(found, Job) or found.document is None:
+        raise BadInput(f"{found.id} is no job of a document.", remedy="Leave out --format.")
+    return found, checked(pipeline, [form])[form]
 
 
 @asynccontextmanager

@@ -59,13 +59,9 @@ def _hand_out_document(identifier: str, form: str, target: str | None, common: C
     import tempfile
 
     from forebay.app import exporting
-    from forebay.model.job import Job
 
     with opened(common) as app, tempfile.TemporaryFile() as draft:
-        job = app.get(app.resolve(identifier))
-        if not isinstance(job, Job):
-            raise BadInput(f"{identifier} is no job of a document.", remedy="Leave out --format.")
-        output_form = exporting.output_of(job, form)
+        job, output_form = exporting.output_of(app.get(app.resolve(identifier)), form)
         _check_ended(job)
         _export(app, job, output_form, draft)
         size = draft.seek(0, 2)

@@ -16,7 +16,7 @@ from forebay.engine.context import Context
 from forebay.engine.signals import Retry
 from forebay.errors import BadInput
 from forebay.ids import printable
-from forebay.observe.redact import hide
+from forebay.observe.redact import hide, hide_given
 from forebay.processors.adobe_errors import judged_token
 from forebay.processors.credentials import read_text
 from forebay.processors.messages import Request
@@ -48,7 +48,7 @@ class Client:
             raise BadInput(
                 f"{where} is no client of Adobe.", remedy="Give client_id and client_secret of its credentials file."
             )
-        hide(found[1])
+        hide_given(found[1])
         return found
 
 
