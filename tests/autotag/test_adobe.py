@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pikepdf
 import pytest
 
+from forebay import Forebay
+from forebay.app.working import awork
+from forebay.errors import BadInput
 from forebay.model.budget import Budget
 from forebay.model.task import Status
 from forebay.rules.why import Reason
@@ -190,3 +195,21 @@ def test_no_secret_is_kept_or_sent_to_the_storage(here: Ground, sim: Simulated) 
             assert b"Bearer" not in path.read_bytes()
     # The simulator's storage refuses whoever shows it a credential.
     assert {call["status"] for route in ("upload", "download") for call in sim.calls(f"adobe.{route}")} == {200}
+
+
+def test_a_worker_where_nobody_has_said_how_much_adobe_takes_does_its_other_work(
+    sim: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in sim.environment.items():
+        monkeypatch.setenv(name, value)
+    with Forebay(f"sqlite:///{tmp_path}/forebay.db", blobs=f"file://{tmp_path}/blobs") as app:
+        done = app.process(io.BytesIO(pdf(1)), name="a.pdf", options={"ocr": "never"}).id
+
+        async def beside(drain: Callable[[str], None]) -> None:
+            while (await asyncio.to_thread(app.get, done)).status is not COMPLETED:  # noqa: ASYNC110 - same
+                await asyncio.sleep(0.05)
+            drain("seen")
+
+        asyncio.run(asyncio.wait_for(awork(app, beside), 30))
+        with pytest.raises(BadInput, match="limits set adobe --preset adobe"):
+            asyncio.run(awork(app, beside, needs="autotag.adobe"))

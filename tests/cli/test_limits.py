@@ -254,10 +254,10 @@ def test_the_last_layer_of_a_limit_cannot_be_cleared(here: Ground) -> None:
 
 
 def test_config_show_lists_the_store_without_its_password(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_LIMITS", "redis://ada:secret@host:6379/0")
+    monkeypatch.setenv("FOREBAY_LIMITS", "redis://ada:canary@host:6379/0")
     out = here.ok("config", "show").out
     assert "redis://***@host:6379/0" in out
-    assert "secret" not in out
+    assert "canary" not in out
 
 
 @pytest.mark.parametrize(

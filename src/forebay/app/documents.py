@@ -58,7 +58,7 @@ class AppDocuments:
         self.pipeline = Documents(ground, processors, app.registry, absent=providers.ABSENT)
         self.pipeline.add(Local(self.parsers))
         for processor in providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers):
-            self.pipeline.add(processor)
+            self.pipeline.add(processor, optional=True)
 
     def bound(self, budget: Budget) -> None:
         self._budgets.append(budget)

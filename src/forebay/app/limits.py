@@ -67,7 +67,15 @@ class AppLimits:
         return self._defined.get(name), None
 
     def tell(self, kinds: Iterable[Kind]) -> None:
-        """Before a worker begins: what code, file and environment say; a kind whose limit nobody knows is refused.
+        """Before a worker begins: what code, file and environment say; a kind whose limit nobody knows is refused."""
+        for kind in self.undefined(kinds):
+            raise BadInput(
+                f"Kind {kind.name!r} has the limit {kind.limit!r}, which nobody has defined.",
+                remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{_command(kind.limit or '')}`.",
+            )
+
+    def undefined(self, kinds: Iterable[Kind]) -> list[Kind]:
+        """Those whose limit nobody knows, once its store was told what there is.
 
         A store that does not answer now hears of it when it is asked for a slot.
         """
@@ -81,13 +89,8 @@ class AppLimits:
             known = self.limiter.names()
         except StoreError as error:
             emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
-            return
-        for kind in kinds:
-            if kind.limit is not None and kind.limit not in known:
-                raise BadInput(
-                    f"Kind {kind.name!r} has the limit {kind.limit!r}, which nobody has defined.",
-                    remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{_command(kind.limit)}`.",
-                )
+            return []
+        return [kind for kind in kinds if kind.limit is not None and kind.limit not in known]
 
     def close(self) -> None:
         with self._lock:

@@ -27,12 +27,13 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Options(TypedDict, total=False):
-    """What may differ from the settings, and how the children find the application."""
+    """What may differ from the settings, how the children find the application, and the kind that it is all for."""
 
     concurrency: int | None
     processes: int | None
     name: str | None
     target: str | None
+    needs: str | None
 
 
 Beside = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
@@ -121,14 +122,17 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
         Status.FAILED: settings.retention_failed_s,
         Status.CANCELED: settings.retention_canceled_s,
     }
+    optional = [kind for kind in app.registry if kind.optional and kind.name != options.get("needs")]
+    left_out = {kind.name for kind in app.limits.undefined(optional)} if optional else set()
+    registry = app.registry.without(left_out) if left_out else app.registry
     return Worker(
         app.ledger,
-        app.registry,
+        registry,
         app.submissions,
         name=options.get("name") or f"{socket.gethostname()}-{os.getpid()}",
         limits=limits,
         limiter=lambda: app.limiter,
-        tell_limits=partial(app.limits.tell, app.registry),
+        tell_limits=partial(app.limits.tell, registry),
         target=options.get("target") or locate(app),
         bounds=Bounds(
             memory_bytes=memory_mb and memory_mb * 1024 * 1024,

@@ -109,7 +109,8 @@ def run(
             progress.of(running)
             stop = _Stop(progress, partial(_answer, running, common))
             beside = partial(running.follow, looks)
-            run_loop(awork(application, beside, on_signal=stop.asked, concurrency=concurrency))
+            needs = pipeline.kind(processor)
+            run_loop(awork(application, beside, on_signal=stop.asked, concurrency=concurrency, needs=needs))
     stop.over()
     return _answer(running, common)
 

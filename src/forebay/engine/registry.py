@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
@@ -35,7 +35,8 @@ class Kind:
     A plain function runs in a child process, which can be killed; `chunk_kind` makes it a split, whose list of
     payloads becomes the chunks of its job. With a `limit`, the handler is one call of it and takes its slot right
     before it starts; with slot="call" it takes one for each call itself. `units` are a dict, or a function that is
-    called like the handler, without the context.
+    called like the handler, without the context. One that is `optional` is left to others by a worker where nobody has
+    defined its limit.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Kind:
     limit: str | None = None
     slot: SlotAt = "handler"
     units: Units | None = None
+    optional: bool = False
     blocking: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,6 +100,11 @@ class Registry:
                 remedy="Give the second one another name.",
             )
         self._kinds[kind.name] = kind
+
+    def without(self, names: Container[str]) -> Registry:
+        left = Registry()
+        left._kinds = {name: kind for name, kind in self._kinds.items() if name not in names}
+        return left
 
     def check_runnable(self, target: str | None) -> None:
         """Whether a worker can run them; `target` is where its children find the application."""

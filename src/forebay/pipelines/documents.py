@@ -48,7 +48,8 @@ class Documents:
             registry.add(Kind(name=pipeline.kind("stored"), handler=self._stored, timeout_s=_STEP_TIMEOUT_S))
             registry.add(Kind(name=pipeline.kind("merge"), handler=self._merge, timeout_s=_MERGE_TIMEOUT_S))
 
-    def add(self, processor: Processor) -> None:
+    def add(self, processor: Processor, *, optional: bool = False) -> None:
+        """One that is `optional` is not worked for where nobody has defined its limit."""
         name = check_name("processor", processor.name)
         if name in STEPS or name in self._processors:
             raise BadInput(f"There is a processor {name!r} already.", remedy="Give the second one another name.")
@@ -58,7 +59,15 @@ class Documents:
             raise BadInput(
                 f"Processor {name!r} is of the pipeline {shown(processor.pipeline)}.", remedy=f"There are: {names}."
             )
-        limited: dict[str, Any] = {} if processor.limit is None else {"limit": processor.limit, "slot": "call"}
+        limited: dict[str, Any] = (
+            {}
+            if processor.limit is None
+            else {
+                "limit": processor.limit,
+                "slot": "call",
+                "optional": optional,
+            }
+        )
         kind = pipeline.kind(name)
         self._registry.add(Kind(name=kind, handler=self._process, timeout_s=processor.timeout_s, **limited))
         self._processors[name] = processor
