@@ -36,17 +36,19 @@ def scans(folder: Path, rounds: int, pages: int) -> None:
         "Forebay": lambda: forebay(paper.path, folder, "md", "json", "pdf", language="eng"),
     }
     rows = {name: Row(name, is_ours=name == "Forebay") for name in contenders}
+    cpu: dict[str, list[float]] = {name: [] for name in contenders}
     for name, ran in alternating(contenders, rounds):
         rows[name].figures.append(pages / ran.seconds)
+        cpu[name].append(ran.cpu_s / pages)
     found = {"OCRmyPDF": _recall(paper, theirs), "Forebay": _recall(paper, ours)}
-    print(f"{'median of rounds':>28} {'pages/s':>8} {'least':>7} {'most':>7} {'recall':>7}")
+    print(f"{'median of rounds':>28} {'pages/s':>8} {'least':>7} {'most':>7} {'CPU s/page':>11} {'recall':>7}")
     for name, row in rows.items():
-        least, most = min(row.figures), max(row.figures)
-        print(f"{name:>28} {row.median:>8.2f} {least:>7.2f} {most:>7.2f} {found[name]:>7.4f}")
+        least, most, used = min(row.figures), max(row.figures), median(cpu[name])
+        print(f"{name:>28} {row.median:>8.2f} {least:>7.2f} {most:>7.2f} {used:>11.2f} {found[name]:>7.4f}")
     ratio = rows["Forebay"].median / rows["OCRmyPDF"].median
     verdict = at_least(_ASKED, ratio, "scans /OCRmyPDF ")
     print(f"{verdict} ({ratio:.2f}x)")
-    machine_readable("scans", list(rows.values()), [verdict], pages=pages, recall=found)
+    machine_readable("scans", list(rows.values()), [verdict], pages=pages, recall=found, cpu_s_page=cpu)
 
 
 def _ocrmypdf(source: Path, target: Path, cores: int) -> Ran:

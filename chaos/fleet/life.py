@@ -29,6 +29,8 @@ class Folder(engine.Folder):
 
     def environment(self) -> dict[str, str]:
         more = {
+            # A server that was killed takes some seconds to come back, longer on busy cores.
+            "FOREBAY_DRAIN_GRACE_S": "5",
             "FOREBAY_LIMITS": self.where["limits"],
             "FOREBAY_BLOBS": f"s3://{BUCKET}",
             "AWS_ENDPOINT_URL": self.where["blobs"],

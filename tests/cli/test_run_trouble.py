@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+from forebay.model.query import Query
 from tests.cli.documents import WITH, Desk
 
 BOUNDED = """
@@ -85,3 +87,38 @@ def test_a_store_that_was_taken_away_is_told_and_nothing_is_paid_again(desk: Des
     kept.rename(target)
     desk.ok("scan.pdf", "--out", "elsewhere")
     assert len(desk.calls) == 2
+
+
+def test_a_pipe_in_the_place_of_an_output_is_refused_at_once(desk: Desk) -> None:
+    desk.put("scan.pdf", 1)
+    os.mkfifo(desk.folder / "scan.json")
+    answer = desk.run("scan.pdf")
+    assert answer.code == 1
+    assert "scan.json is a device or a pipe" in answer.err
+    assert desk.calls == []
+
+
+def test_damaged_results_of_two_documents_are_merged_again(desk: Desk) -> None:
+    for name in ("one.pdf", "two.pdf"):
+        desk.put(name, 1, f"{name} {{}}")
+    desk.ok("one.pdf", "two.pdf")
+    with desk.here.app() as app:
+        merges = [app.ledger.get(job.merge_id or "") for job in app.ledger.list_jobs(Query()).items]
+    for merge in merges:
+        assert merge is not None
+        (blob,) = desk.here.home.rglob(merge.result_blob or "")
+        blob.write_bytes(b"x" + blob.read_bytes()[1:])
+    calls = list(desk.calls)
+    desk.ok("one.pdf", "two.pdf", "--out", "again")
+    assert desk.calls == calls
+
+
+@pytest.mark.parametrize("budgets", ["x", "pages=-1/day", "pages=5/fortnight"])
+def test_a_budget_that_is_none_is_refused_before_anything_is_stored(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, budgets: str
+) -> None:
+    monkeypatch.setenv("FOREBAY_BUDGETS", budgets)
+    desk.put("scan.pdf", 1)
+    answer = desk.run("scan.pdf")
+    assert (answer.code, desk.calls) == (2, [])
+    assert "is no budget" in answer.err

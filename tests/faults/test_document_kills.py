@@ -20,7 +20,7 @@ from tests.pipelines.ground import pdf
 
 PAGES = 200
 APP = str(Path(__file__).with_name("document_app.py")) + ":app"
-LEAST_KILLS = 5
+LEAST_KILLS = 3
 MOST_EARLY = 3
 pytestmark = pytest.mark.timeout(240)  # a document from beginning to end, several times
 

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.documents import papers
 from benchmarks.documents.commands import Wrong, run
+from benchmarks.documents.length import grown
 from benchmarks.documents.text import compare
 
 Side = dict[str, Any]
@@ -63,3 +64,13 @@ def test_memory_is_that_of_the_process_without_its_children() -> None:
 def test_no_two_pages_are_alike(tmp_path: Path) -> None:
     paper = papers.texts(tmp_path, 200)
     assert len(set(paper.truth)) == paper.pages == 200
+
+
+def test_growth_is_how_many_times_as_long_a_page_takes() -> None:
+    assert grown(5.0, 6.0) == 1.2
+
+
+@pytest.mark.parametrize(("shorter", "longest"), [(-13.59, 16.76), (0.0, 6.0), (5.0, -1.0)])
+def test_times_that_the_start_hides_are_no_growth(shorter: float, longest: float) -> None:
+    with pytest.raises(Wrong, match="too short"):
+        grown(shorter, longest)

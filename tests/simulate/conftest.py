@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,10 @@ def running() -> Iterator[Simulated]:
 
 @pytest.fixture
 def sim(running: Simulated) -> Simulated:
+    ends_at = time.monotonic() + 20
+    while running.open():  # a job that the test before did not wait for
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
     running.reset()
     return running
 

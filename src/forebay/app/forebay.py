@@ -211,6 +211,11 @@ class Forebay:
 
         return language_model(self.settings, transport=lambda: self.transport)
 
+    def check_documents(self) -> None:
+        """Refuses settings of documents that cannot be used, before anything begins."""
+        if "documents" in vars(self):
+            self.documents.budgets()
+
     async def aclose_documents(self) -> None:
         """End the children that read documents, and connections to providers; both come again when they are needed."""
         transport, self._transport = self._transport, None

@@ -72,8 +72,9 @@ class Outputs:
         name = printable(str(target))
         if source.exists() and target.samefile(source):
             raise Conflict(f"{name} is the document itself.", remedy="Name another folder with --out.")
-        if target.is_dir():
-            raise Conflict(f"{name} is a folder.", remedy="Name another folder with --out.")
+        if not target.is_file():
+            what = "a folder" if target.is_dir() else "a device or a pipe"
+            raise Conflict(f"{name} is {what}.", remedy="Name another folder with --out.")
         if not self._overwrite and not self._owns(target, source, document, tenant):
             raise Conflict(
                 f"{name} is there already, and is not an output of this document.",

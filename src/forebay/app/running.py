@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.app.naming import Source
 from forebay.app.outputs import Outputs
 from forebay.app.plain import remedy
+from forebay.engine.signals import Permanent, Retry
 from forebay.errors import BadDocument, ForebayError, NotFound, ResultCorrupt, StoreError
 from forebay.ids import printable
 from forebay.model.exchange import Action
@@ -83,7 +84,7 @@ class Run:
         self._outputs = outputs
         self._terms = terms
         self._tenant: str = terms.get("tenant", DEFAULT_TENANT)
-        self._action = Action(who=who, tenant=self._tenant)
+        self._who = who
         self._limit = app.documents.pipeline.processor(terms["processor"]).limit
         self._force = force
         self._told = told
@@ -161,7 +162,7 @@ class Run:
         if failed is not None and not self._force and not _may_help(failed):
             self._end_failed(item, job)
             return
-        acted = self._app.ledger.retry([job.id], self._action, force=self._force)[0]
+        acted = self._app.ledger.retry([job.id], Action(who=self._who, tenant=self._tenant), force=self._force)[0]
         if acted.done or not self._has_ended(job):
             item.status = Status.PENDING
         else:
@@ -240,6 +241,10 @@ class Run:
         except ForebayError as error:
             item.end("unwritten", error.code, error.what, todo=error.remedy, exit_code=error.exit_code)
             return
+        except (Retry, Permanent) as error:
+            todo = "What was read is stored: see that there is room, then run it again."
+            item.end("unwritten", "output_failed", f"An output cannot be written: {printable(error.text)}", todo=todo)
+            return
         except OSError as error:
             text = printable(f"{error.strerror or error}: {error.filename or item.path}")
             todo = "What was read is stored: make room, then run it again."
@@ -260,7 +265,7 @@ class Run:
             return
         item.mended = True
         self._app.documents.job(item.path, anew=True, **self._terms)
-        acted = self._app.ledger.lose_result(merge.id, merge.result_blob, self._action)
+        acted = self._app.ledger.lose_result(merge.id, merge.result_blob, Action(who=self._who, tenant=self._tenant))
         if acted.done or acted.outcome == "changed":
             item.status = Status.RUNNING
         else:

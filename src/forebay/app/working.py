@@ -107,6 +107,7 @@ async def _beside(beside: Beside, drain: Callable[[str], None]) -> None:
 def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     """In a running event loop."""
     _check_no_child()
+    app.check_documents()
     settings = app.settings
     limits = Limits(
         concurrency=options.get("concurrency") or settings.concurrency,

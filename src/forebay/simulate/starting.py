@@ -37,6 +37,11 @@ class Simulated:
         found: dict[str, dict[str, int]] = self._json("GET", "chunks")
         return found
 
+    def open(self) -> dict[str, int]:
+        """Calls and jobs in progress, by route."""
+        found: dict[str, int] = self._json("GET", "")["open"]
+        return found
+
     def change(self, **settings: Any) -> dict[str, Any]:  # noqa: ANN401 - as a scenario file has them
         return self._json("PATCH", "settings", settings)
 
@@ -44,7 +49,7 @@ class Simulated:
         self._json("POST", "faults", {"route": route, "fault": fault, **rule})
 
     def reset(self) -> None:
-        """Its settings as at the start, an empty record, empty windows, a new month."""
+        """Its settings as at the start, empty windows, a new month, and a record of what is in progress only."""
         self._json("POST", "reset")
 
     def expire_tokens(self) -> None:
