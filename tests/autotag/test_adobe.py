@@ -200,8 +200,8 @@ def test_no_secret_is_kept_or_sent_to_the_storage(here: Ground, sim: Simulated) 
 def test_a_worker_where_nobody_has_said_how_much_adobe_takes_does_its_other_work(
     sim: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in sim.environment.items():
-        monkeypatch.setenv(name, value)
+    for name, value in {"URL": sim.base, "CLIENT_ID": "client", "CLIENT_SECRET": "canary-secret"}.items():
+        monkeypatch.setenv(f"FOREBAY_ADOBE_{name}", value)
     with Forebay(f"sqlite:///{tmp_path}/forebay.db", blobs=f"file://{tmp_path}/blobs") as app:
         done = app.process(io.BytesIO(pdf(1)), name="a.pdf", options={"ocr": "never"}).id
 
