@@ -94,12 +94,10 @@ def _summary(now: Progress) -> str:
 
 
 def _show(shown: Shown, took_s: float) -> None:
-    rows = [("", "forebay", "naive")] if shown.naive else [("", "forebay")]
-    ways = [shown.forebay, shown.naive] if shown.naive else [shown.forebay]
-    columns = [_numbers(way) for way in ways]
-    rows += [(name, *(column[name] for column in columns)) for name in columns[0]]
+    ways = {"forebay": shown.forebay} | ({"naive": shown.naive} if shown.naive else {})
+    columns = [_numbers(way) for way in ways.values()]
     output.line()
-    output.table(rows[0], rows[1:])
+    output.table(["", *ways], [[name, *(column[name] for column in columns)] for name in columns[0]])
     output.line()
     good, bad = _marks()
     output.line("The simulator's verdict on Forebay, and what its ledger says:")

@@ -1,1 +1,1 @@
-"""A demonstration that proves the promise: documents, workers, a simulated provider, a kill, and the provider's verdict."""
+"""A demonstration of the promises: documents, workers, a kill, and the verdict of a simulated provider."""

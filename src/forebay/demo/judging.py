@@ -49,9 +49,7 @@ def promises(
 ) -> list[Promise]:
     under_way = killed.calls_under_way if killed is not None else 0
     return [
-        Promise(
-            text="documents done, with every page", seen=whole_count, most=document_count, least=document_count
-        ),
+        Promise(text="documents done, with every page", seen=whole_count, most=document_count, least=document_count),
         *_bounds(seen["quotas"]),
         Promise(text="calls refused with 429", seen=seen["refused_429"], most=0),
         Promise(text="calls after a stored result", seen=late(calls, chunks), most=0),

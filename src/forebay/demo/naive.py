@@ -1,4 +1,4 @@
-"""The same load as a script does it that nobody coordinates: threads, and a client that backs off when it is refused."""
+"""The same load as a script does it: threads that know nothing of each other, and back off when they are refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ class Naive:
             "rawDocument": {"mimeType": "application/pdf", "content": base64.b64encode(part).decode()},
             "imagelessMode": True,
         }
-        return self._called(client, "POST", "/v1/projects/p/locations/us/processors/demo:process", json=body) is not None
+        return (
+            self._called(client, "POST", "/v1/projects/p/locations/us/processors/demo:process", json=body) is not None
+        )
 
     def _called(self, client: httpx2.Client, method: str, url: str, **request: Any) -> httpx2.Response | None:  # noqa: ANN401 - of httpx2
         """None after so many tries, or when it is over."""

@@ -47,6 +47,4 @@ def opened(folder: Path, environment: dict[str, str]) -> Forebay:
 
 
 def _limit(load_: Load, times: int) -> str:
-    return _LIMIT.format(
-        api=load_.api, in_flight=load_.in_flight * times, n=load_.n * times, per_s=load_.per_s
-    )
+    return _LIMIT.format(api=load_.api, in_flight=load_.in_flight * times, n=load_.n * times, per_s=load_.per_s)
