@@ -42,7 +42,7 @@ def demo(
     began = time.monotonic()
     live = _Live()
     shown = Play(QUICK if quick else FULL, say=live.say, told=live.told).run(
-        naive=naive, times=_CHEATED if cheat else 1
+        compare=naive, times=_CHEATED if cheat else 1
     )
     took_s = time.monotonic() - began
     if common.output != "table":
@@ -87,7 +87,7 @@ class _Live:
 def _summary(now: Progress) -> str:
     from forebay.cli.cells import span
 
-    text = f"  {now.done_count} of {now.document_count} documents, {now.chunk_done_count} of {now.chunk_count} calls"
+    text = f"  {now.done_count} of {now.document_count} documents, {now.chunk_done_count} of {now.chunk_count} chunks"
     if now.eta_s is not None:
         text += f", about {span(now.eta_s)} left"
     return f"{text}; {now.waits}" if now.waits else text
@@ -117,7 +117,7 @@ def _numbers(way: Way) -> dict[str, str]:
         "documents done": f"{ended.done_count} of {ended.document_count}",
         "calls": str(seen["calls"]),
         "refused with 429": str(seen["refused_429"]),
-        "made again": str(way.repeated),
+        "made again": str(way.repeated_count),
     }
     for api, quota in seen["quotas"].items():
         found[f"{api}: most at once"] = f"{quota['in_flight']['peak']} (limit {quota['in_flight']['limit']})"
@@ -159,6 +159,6 @@ def _plain(way: Way) -> dict[str, Any]:
         "done_count": way.ended.done_count,
         "document_count": way.ended.document_count,
         "took_s": round(way.ended.took_s, 1),
-        "repeated": way.repeated,
+        "repeated_count": way.repeated_count,
         "verdict": way.verdict,
     }

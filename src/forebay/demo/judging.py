@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from forebay.model.task import Task
 
+Call = Mapping[str, Any]
 _REFUSED: Final = 429
 _WORK: Final = ("docai.process", "adobe.autotag")
-"""The routes of which a call is paid for a piece of a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Killed:
-    """A worker that was ended by -9, and how many of its calls were sent by then without a stored result."""
+    """A worker that was ended by -9; so many of its calls were sent by then, and had no result in the ledger."""
 
     name: str
     pid: int
@@ -40,7 +40,7 @@ class Killed:
 
 def promises(
     seen: Mapping[str, Any],
-    calls: Sequence[Mapping[str, Any]],
+    calls: Sequence[Call],
     chunks: Iterable[Task],
     *,
     whole_count: int,
@@ -53,39 +53,40 @@ def promises(
         *_bounds(seen["quotas"]),
         Promise(text="calls refused with 429", seen=seen["refused_429"], most=0),
         Promise(text="calls after a stored result", seen=late(calls, chunks), most=0),
+        Promise(text="workers killed on the way", seen=int(killed is not None), most=1, least=1),
         Promise(text="calls made again because of the kill", seen=repeated(calls), most=under_way),
     ]
 
 
-def repeated(calls: Iterable[Mapping[str, Any]]) -> int:
+def work(calls: Iterable[Call]) -> Iterator[Call]:
+    """Those that are paid for a piece of a document, which has a fingerprint."""
+    return (call for call in calls if call["route"] in _WORK and call["fingerprint"])
+
+
+def repeated(calls: Iterable[Call]) -> int:
     """Calls beyond the first for the same bytes, those that were refused left out."""
-    counted = Counter(
-        (call["route"], call["fingerprint"])
-        for call in calls
-        if call["route"] in _WORK and call["fingerprint"] and call["status"] != _REFUSED
-    )
+    counted = Counter((call["route"], call["fingerprint"]) for call in work(calls) if call["status"] != _REFUSED)
     return sum(count - 1 for count in counted.values())
 
 
-def late(calls: Iterable[Mapping[str, Any]], chunks: Iterable[Task]) -> int:
+def late(calls: Iterable[Call], chunks: Iterable[Task]) -> int:
     """Calls that reached the provider when the ledger had a result for the same bytes already."""
-    stored: dict[str, float] = {}
+    stored: dict[str | None, float] = {}
     for chunk in chunks:
-        if chunk.payload_blob is not None and chunk.result_blob is not None and chunk.finished_at is not None:
-            stored[chunk.payload_blob] = min(chunk.finished_at, stored.get(chunk.payload_blob, chunk.finished_at))
+        if chunk.result_blob is not None and chunk.finished_at is not None:
+            before = stored.get(chunk.payload_blob, chunk.finished_at)
+            stored[chunk.payload_blob] = min(before, chunk.finished_at)
     return sum(
-        call["route"] in _WORK
-        and call["fingerprint"] in stored
-        and datetime.fromisoformat(call["arrived_at"]).timestamp() > stored[call["fingerprint"]]
-        for call in calls
+        datetime.fromisoformat(call["arrived_at"]).timestamp() > stored[call["fingerprint"]]
+        for call in work(calls)
+        if call["fingerprint"] in stored
     )
 
 
 def _bounds(quotas: Mapping[str, Any]) -> Iterator[Promise]:
     for api, quota in quotas.items():
-        if "in_flight" in quota:
-            bound = quota["in_flight"]
-            yield Promise(text=f"{api}: calls at once", seen=bound["peak"], most=bound["limit"])
+        bound = quota["in_flight"]
+        yield Promise(text=f"{api}: calls at once", seen=bound["peak"], most=bound["limit"])
         for window in quota["windows"]:
             text = f"{api}: {window['unit']} in any {window['per_s']:g} s"
             yield Promise(text=text, seen=window["worst"], most=window["limit"])

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import httpx2
-
-from forebay.demo import pile
+from forebay.demo.clients import Client, GaveUp
 from forebay.demo.stopping import Stop
-from forebay.simulate.starting import Simulated
 
-_TRIES: Final = 6
-_FIRST_S: Final = 0.5
-_LONGEST_S: Final = 8.0
-_MAX_PAGES: Final = 30
-_OK: Final = 200
 _LOOK_S: Final = 0.1
+_WAYS: Final = {"docai": Client.docai, "adobe": Client.adobe}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,49 +28,27 @@ class Ended:
     took_s: float
 
 
-class Naive:
-    def __init__(self, simulated: Simulated) -> None:
-        self._over = threading.Event()
-        self._random = random.Random(1)  # noqa: S311 - to spread the calls, as clients do
-        self._base = simulated.base
-        self.done_count = 0
-        self._lock = threading.Lock()
+def run(base: str, piles: Mapping[str, Sequence[Path]], thread_count: int, stop: Stop, *, within_s: float) -> Ended:
+    over = threading.Event()
+    chance = random.Random(1)  # noqa: S311 - it spreads the calls
 
-    def run(self, documents: Sequence[Path], thread_count: int, stop: Stop, *, within_s: float) -> Ended:
-        began = time.monotonic()
-        pool = ThreadPoolExecutor(thread_count)
-        try:
-            tasks = [pool.submit(self._document, document) for document in documents]
-            while not all(task.done() for task in tasks) and time.monotonic() - began < within_s:
-                stop.pause(_LOOK_S)
-        finally:
-            self._over.set()
-            pool.shutdown(cancel_futures=True)
-        return Ended(self.done_count, len(documents), time.monotonic() - began)
+    def done(api: str, document: Path) -> bool:
+        with Client(base, over, chance) as client:
+            try:
+                _WAYS[api](client, document)
+            except GaveUp:
+                return False
+        return True
 
-    def _document(self, document: Path) -> None:
-        with httpx2.Client(base_url=self._base, timeout=30.0, trust_env=False) as client:
-            if all(self._read(client, part) for part in pile.cut(document, _MAX_PAGES)):
-                with self._lock:
-                    self.done_count += 1
-
-    def _read(self, client: httpx2.Client, part: bytes) -> bool:
-        body = {
-            "rawDocument": {"mimeType": "application/pdf", "content": base64.b64encode(part).decode()},
-            "imagelessMode": True,
-        }
-        return (
-            self._called(client, "POST", "/v1/projects/p/locations/us/processors/demo:process", json=body) is not None
-        )
-
-    def _called(self, client: httpx2.Client, method: str, url: str, **request: Any) -> httpx2.Response | None:  # noqa: ANN401 - of httpx2
-        """None after so many tries, or when it is over."""
-        for attempt in range(_TRIES):
-            if self._over.is_set():
-                return None
-            answer = client.request(method, url, headers={"authorization": "Bearer demo"}, **request)
-            if answer.status_code == _OK:
-                return answer
-            longest_s = min(_LONGEST_S, _FIRST_S * 2**attempt)
-            self._over.wait(longest_s * self._random.uniform(0.5, 1.0))
-        return None
+    began = time.monotonic()
+    pool = ThreadPoolExecutor(thread_count)
+    rows = zip_longest(*([(api, path) for path in paths] for api, paths in piles.items()))
+    tasks = [pool.submit(done, *each) for each in chain.from_iterable(rows) if each is not None]
+    try:
+        while not all(task.done() for task in tasks) and time.monotonic() - began < within_s:
+            stop.pause(_LOOK_S)
+    finally:
+        over.set()
+        pool.shutdown(cancel_futures=True)
+    ended = [task.result() for task in tasks if not task.cancelled()]
+    return Ended(sum(ended), len(tasks), time.monotonic() - began)

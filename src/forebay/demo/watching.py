@@ -34,7 +34,7 @@ class Watch:
 
     def __init__(self, app: Forebay, jobs: Mapping[str, int], limits: list[str]) -> None:
         self._app = app
-        self._jobs = jobs
+        self.jobs = jobs
         self._limits = limits
         self._ended: dict[str, Job] = {}
         self._said_at = 0.0
@@ -42,7 +42,7 @@ class Watch:
         self._eta_s: float | None = None
 
     def look(self) -> Progress:
-        open_jobs = [job for job in map(self._job, self._jobs) if not job.status.terminal]
+        open_jobs = [job for job in map(self._job, self.jobs) if not job.status.terminal]
         if time.monotonic() - self._said_at >= _REASONS_S:
             self._said_at = time.monotonic()
             self._ask(open_jobs)
@@ -59,15 +59,11 @@ class Watch:
 
     def whole(self) -> int:
         """How many documents came out with all of their pages."""
-        return sum(self._is_whole(job) for job in map(self._job, self._jobs))
+        return sum(self._is_whole(job) for job in map(self._job, self.jobs))
 
     def chunks(self) -> list[Task]:
-        found = self._app.ledger
-        return [
-            task
-            for job in self._jobs
-            for task in found.list_tasks(Query(job_id=job, role=Role.CHUNK, size=_CHUNKS)).items
-        ]
+        asked = [Query(job_id=job, role=Role.CHUNK, size=_CHUNKS) for job in self.jobs]
+        return [task for each in asked for task in self._app.ledger.list_tasks(each).items]
 
     def _job(self, identifier: str) -> Job:
         if identifier in self._ended:
@@ -82,7 +78,7 @@ class Watch:
     def _is_whole(self, job: Job) -> bool:
         merge = self._app.ledger.get(job.merge_id) if job.merge_id else None
         said = merge.result if merge is not None and job.status is Status.COMPLETED else None
-        return isinstance(said, dict) and said["page_count"] == self._jobs[job.id] and not said["holes"]
+        return isinstance(said, dict) and said["page_count"] == self.jobs[job.id] and not said["holes"]
 
     def _ask(self, open_jobs: list[Job]) -> None:
         look = self._app.look()
