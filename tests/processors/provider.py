@@ -60,12 +60,12 @@ class Provider:
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
     connections: int = 0
+    _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()[:2]
         self.url = f"http://{host}:{port}"
-        self._open: set[asyncio.StreamWriter] = set()
         return self
 
     async def __aexit__(self, *_: object) -> None:

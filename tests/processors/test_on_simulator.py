@@ -19,13 +19,11 @@ import httpx2
 import pytest
 
 from forebay import Context, Forebay, Limit, Window
-from forebay.app.providers import language_model
 from forebay.app.working import awork, when_idle
 from forebay.model.job import Job
 from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
 from forebay.processors.base import Processor
-from forebay.processors.transport import Transport
 from forebay.settings import load
 from forebay.testing import Simulated, simulator
 from tests.processors.test_credentials import account
@@ -361,22 +359,13 @@ def test_questions_keep_to_a_quota_of_tokens(made: Made, sim: Simulated, backend
         FOREBAY_LLM_MODEL="m",
         FOREBAY_LLM_API_KEY="canary-llm",
     )
-    transport = Transport()
-    llm = language_model(app.settings, transport=lambda: transport)
 
     @app.task("tag", limit="llm", slot="call")
     async def tag(ctx: Context, text: str) -> dict[str, Any]:
-        return await llm.ask(ctx, "You tag.", text, TAGS)
+        return await app.llm.ask(ctx, "You tag.", text, TAGS)
 
     made_ids = [app.submit("tag", {"text": f"The river number {number} waits."}).id for number in range(8)]
-
-    async def main() -> None:
-        try:
-            await asyncio.wait_for(awork(app, when_idle(app)), 40)
-        finally:
-            await transport.aclose()
-
-    asyncio.run(main())
+    work(app)
     answers = [app.result(each) for each in made_ids]
     assert all(isinstance(each, dict) and each["tags"] for each in answers)
     seen = sim.verdict()

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from forebay.blobs.address import open_blobs
 from forebay.errors import BadInput
+from forebay.observe.redact import mask_text
 from forebay.settings import Settings, Source, load
 from forebay.stores.address import _file
 from tests.unit.builders import assert_helpful
@@ -314,3 +315,31 @@ def test_processes_are_as_many_as_the_usable_cores(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert run.stdout.strip() == "1"
+
+
+@pytest.mark.parametrize("name", ["docai_token", "docai_api_key", "llm_api_key"])
+def test_a_key_is_shown_nowhere_and_hidden_from_every_log(tmp_path: Path, name: str) -> None:
+    secret = f"{CANARY}-{name}"
+    settings = load(environ={**HOME, f"FOREBAY_{name.upper()}": secret}, cwd=tmp_path)
+    assert getattr(settings, name) == secret
+    assert source(settings, name).value_shown == "***"
+    assert secret not in repr(settings)
+    assert secret not in mask_text(f"they said {secret}")
+    assert settings.as_environment()[f"FOREBAY_{name.upper()}"] == secret
+
+
+def test_a_key_that_cannot_be_used_is_not_shown_either(tmp_path: Path) -> None:
+    error = refused(tmp_path, FOREBAY_LLM_API_KEY=CANARY * 200)
+    assert CANARY not in str(error)
+
+
+def test_the_files_of_keys_are_found_from_where_one_stands(tmp_path: Path) -> None:
+    settings = load(environ={**HOME, "FOREBAY_DOCAI_CREDENTIALS": "keys/a.json"}, cwd=tmp_path)
+    assert settings.docai_credentials == tmp_path / "keys" / "a.json"
+    assert load(environ={**HOME, "FOREBAY_LLM_API_KEY_FILE": "none"}, cwd=tmp_path).llm_api_key_file is None
+
+
+def test_the_password_of_a_proxy_is_not_shown(tmp_path: Path) -> None:
+    settings = load(environ={**HOME, "FOREBAY_PROXY": f"http://ann:{CANARY}@proxy:3128"}, cwd=tmp_path)
+    assert source(settings, "proxy").value_shown == "http://***@proxy:3128"
+    assert CANARY not in repr(settings)

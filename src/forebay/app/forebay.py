@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from forebay.limits.limiter import Limiter
     from forebay.model.budget import Budget
     from forebay.processors.function import Function, ProcessorOptions
+    from forebay.processors.llm import Llm
+    from forebay.processors.transport import Transport
     from forebay.settings import Settings
     from forebay.stores.limit_base import LimitStore
 
@@ -61,6 +63,7 @@ class Forebay:
         self._lock = threading.RLock()
         self._opened_ledger: Ledger | None = None
         self.limits = AppLimits(self._limits_address, lambda: self.settings.env)
+        self._transport: Transport | None = None
         self._pipelines: dict[str, Pipeline] = {}
         self.registry = Registry()
 
@@ -192,8 +195,27 @@ class Forebay:
 
         return AppDocuments(self)
 
+    @property
+    def transport(self) -> Transport:
+        """For all calls of this process to providers."""
+        if self._transport is None:
+            from forebay.processors.transport import Transport  # noqa: PLC0415 - those who only submit need none
+
+            self._transport = Transport(proxy=self.settings.proxy)
+        return self._transport
+
+    @cached_property
+    def llm(self) -> Llm:
+        """The language model of the settings: `await app.llm.ask(ctx, system, text, schema)`."""
+        from forebay.app.providers import language_model  # noqa: PLC0415 - only who asks it
+
+        return language_model(self.settings, transport=lambda: self.transport)
+
     async def aclose_documents(self) -> None:
-        """End the children that read documents, if there are any; they are started again when they are needed."""
+        """End the children that read documents, and connections to providers; both come again when they are needed."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
         if "documents" in vars(self):
             await self.documents.aclose()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Final, Protocol
 
 from forebay.simulate.fault import Fault
@@ -71,9 +72,10 @@ async def deliver(reply: Reply, fault: Fault | None, client: Client, garbage: Ca
     return False
 
 
+@cache
 def _bomb() -> bytes:
-    """A few hundred kilobytes that become very many, and JSON as far as one looks."""
-    packer = zlib.compressobj(9, wbits=31)
+    """A megabyte that becomes very many, and JSON as far as one looks."""
+    packer = zlib.compressobj(1, wbits=31)
     block = b" " * (1024 * 1024)
     parts = [packer.compress(b"{"), *(packer.compress(block) for _ in range(_BOMB_BYTES // len(block)))]
     return b"".join([*parts, packer.compress(b"}"), packer.flush()])

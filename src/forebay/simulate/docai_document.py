@@ -109,9 +109,9 @@ def numbered(made: Any) -> Any:  # noqa: ANN401 - JSON
     return made
 
 
-def masked(made: dict[str, Any], mask: object) -> dict[str, Any]:
+def masked(made: dict[str, Any], mask: str) -> dict[str, Any]:
     """Only the fields that a mask such as `text,pages.page_number` names."""
-    if not isinstance(mask, str) or not mask.strip() or mask.strip() == "*":
+    if mask.strip() in ("", "*"):
         return made
     paths = [_camel(path.strip()).removeprefix("document.").split(".") for path in mask.split(",")]
     kept = _kept(made, [path for path in paths if path[0]])

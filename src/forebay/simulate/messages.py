@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 
 @dataclass
 class Request:
@@ -42,7 +44,14 @@ class Reply:
 
 
 def json_reply(status: int, content: object, **headers: str) -> Reply:
-    body = json.dumps(content, ensure_ascii=False).encode()
+    return encoded_reply(status, encoded(content), **headers)
+
+
+def encoded(content: object) -> bytes:
+    return to_json(content)
+
+
+def encoded_reply(status: int, body: bytes, **headers: str) -> Reply:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(status, body, {"content-type": "application/json; charset=UTF-8", **named})
 

@@ -6,7 +6,7 @@ import ctypes
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import pairwise
 
@@ -191,6 +191,7 @@ def language(text: str) -> tuple[str, float]:
     return str(found.language), round(min(max(float(score), 0.01), 1.0), 6)
 
 
+@lru_cache(65_536)
 def confidence(text: str) -> float:
     """The same for the same word, always: between 0.9 and 1."""
     return round(0.9 + int.from_bytes(sha256(text.encode()).digest()[:2]) / 65_536 / 10, 6)

@@ -124,3 +124,8 @@ def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
     began = time.perf_counter()
     mask_text(text)
     assert time.perf_counter() - began < 2
+
+
+def test_what_is_hidden_is_masked_and_nothing_else_is() -> None:
+    redact.hide("canary-mask-1")
+    assert redact.mask_hidden("token=x canary-mask-1 a://b:c@d") == "token=x *** a://b:c@d"

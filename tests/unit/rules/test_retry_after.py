@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.rules.retry_after import MAX_S, google_retry_info, parse
+from forebay.rules.retry_after import MAX_S, google_retry_info, parse, rate_limit_reset
 
 NOW = datetime(2026, 1, 27, 12, 0, 0, tzinfo=UTC).timestamp()
 NAMES = st.sampled_from(["Retry-After", "retry-after-ms", "x-ms-retry-after-ms", "X-Other"])
@@ -210,4 +210,47 @@ def test_an_absurd_google_delay_is_bounded() -> None:
 @given(JSON | st.builds(retry_info, JSON | ALMOST))
 def test_any_json_gives_none_or_a_bounded_wait(body: object) -> None:
     found = google_retry_info(body)
+    assert found is None or 0 <= found <= MAX_S
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("20ms", 0.02),
+        ("1s", 1),
+        ("6m0s", 360),
+        ("2m59.56s", 179.56),
+        ("1h0m1s", 3601),
+        ("1d2h", 93_600),
+        ("59.5s", 59.5),
+    ],
+)
+def test_a_budget_that_is_used_up_says_when_it_is_there_again(text: str, seconds: float) -> None:
+    headers = {"X-RateLimit-Remaining-Requests": "0", "x-ratelimit-reset-requests": text}
+    assert rate_limit_reset(headers) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "1", "1s1m", "s", "m", "1x"])
+def test_a_reset_that_is_no_span_says_nothing(text: str) -> None:
+    assert rate_limit_reset({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": text}) is None
+
+
+def test_a_budget_that_is_not_used_up_does_not_count_and_of_two_the_later_one_does() -> None:
+    headers = {
+        "x-ratelimit-remaining-requests": "1",
+        "x-ratelimit-reset-requests": "9h",
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "3s",
+    }
+    assert rate_limit_reset(headers) == 3
+    assert rate_limit_reset(headers | {"x-ratelimit-remaining-requests": "0"}) == 9 * 3600
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]), ALMOST | st.just("0")
+    )
+)
+def test_any_rate_limit_headers_give_seconds_or_nothing(headers: dict[str, str]) -> None:
+    found = rate_limit_reset(headers)
     assert found is None or 0 <= found <= MAX_S
