@@ -1,1 +1,1 @@
-"""The simulator of the paid APIs, asked over HTTP by clients that know nothing of it."""
+"""The demonstration, and how it judges."""
