@@ -10,9 +10,10 @@ import pytest
 from forebay import Forebay
 from forebay.errors import BadInput
 from forebay.limits import Limiter, Slot, Usage
+from forebay.model.exchange import Reply
 from forebay.model.limit import Limit
 from forebay.model.task import Status, Task
-from tests.engine.ground import Ground, run
+from tests.engine.ground import TASK, Ground, run
 
 LIMITED = str(Path(__file__).with_name("limited.py"))
 Make = Callable[..., Ground]
@@ -386,3 +387,28 @@ def test_a_limit_is_defined_once(here: Ground) -> None:
         here.app.limit(Limit("api", in_flight=1))
     with pytest.raises(BadInput, match="is no limit"):
         here.app.limit("api")  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_worker_that_empties_itself_for_a_suspect_leaves_the_ledger_alone_meanwhile(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.app.submit_many("call", [{"wait_s": 0.8}])
+    exchanges: list[float] = []
+    real = here.app.ledger.exchange
+
+    def counted(*arguments: object, **named: object) -> Reply:
+        exchanges.append(time.monotonic())
+        return real(*arguments, **named)  # type: ignore[arg-type]
+
+    async def scenario() -> int:
+        async with here.worker(concurrency=4) as worker:
+            await here.until(lambda: "begin" in here.notes)
+            suspect = TASK._replace(kind="call", lost_count=3)
+            worker._quarantine.sorted([suspect], running=True)
+            here.app.submit_many("call", [{} for _ in range(4)])
+            await asyncio.sleep(0.1)
+            monkeypatch.setattr(here.app.ledger, "exchange", counted)
+            await asyncio.sleep(0.3)
+            return len(exchanges)
+
+    assert run(scenario) < 10

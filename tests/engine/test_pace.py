@@ -11,9 +11,9 @@ from forebay.engine.pace import Pace
 FAR = float("inf")
 
 
-def pace(*, backed_up: bool = False, short: bool = False) -> Pace:
+def pace(*, backed_up: bool = False) -> Pace:
     room = SimpleNamespace(blocks=False, has_some=lambda _ready: True)
-    quotas = SimpleNamespace(hungry=False, backed_up=backed_up, short=lambda _ready: short, curious=lambda _ready: True)
+    quotas = SimpleNamespace(hungry=False, backed_up=backed_up, curious=lambda _ready: True)
     return Pace(cast("Any", room), cast("Any", SimpleNamespace(waits=False)), cast("Any", quotas), 50)
 
 
@@ -36,10 +36,6 @@ def test_what_lingers_does_so_from_its_own_end_and_not_for_long(monkeypatch: pyt
     assert not behind.is_time(FAR, set(), done=1, in_hand=3)
     now = 160.006
     assert behind.is_time(FAR, set(), done=1, in_hand=3)
-
-
-def test_a_kind_that_has_run_short_of_tasks_waits_for_nothing() -> None:
-    assert pace(short=True, backed_up=True).is_time(FAR, {"call"}, done=0, in_hand=3)
 
 
 def test_the_first_that_ends_wakes_a_sleeper_and_the_second_of_a_batch_does_not() -> None:

@@ -119,6 +119,7 @@ class Caller:
     limiter: Limiter
     transport: Transport
     usage: list[Usage] = field(default_factory=list)
+    in_flight: int = 0
 
     def context(self) -> Context:
         calls = Calls(lambda: self.limiter, _Waits(), limit="api", held=False, label="test")

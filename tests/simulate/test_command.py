@@ -40,7 +40,7 @@ def test_it_tells_where_it_is_and_ends_with_its_verdict() -> None:
     options = ["--quota", "openai=1,10/60", "--latency", "openai=0.01"]
     with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        head = [process.stdout.readline() for _ in range(9)]
+        head = [process.stdout.readline() for _ in range(15)]
         base = head[0].split()[-1]
         assert f"export OPENAI_BASE_URL={base}/v1\n" in head
         httpx2.post(f"{base}{CHAT}", json=chat(), headers=BEARER, trust_env=False).raise_for_status()

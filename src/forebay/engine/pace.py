@@ -38,7 +38,7 @@ class Pace:
     def is_time(self, ends_at: float, ready: set[str], *, done: int, in_hand: int) -> bool:
         """Whether enough is done, or has waited long enough; at the latest at `ends_at`."""
         now = time.monotonic()
-        if self._quotas.hungry or self._quotas.short(ready):
+        if self._quotas.hungry:
             return True
         if not done:
             curious = self._room.has_some(ready) or self._quotas.curious(ready)

@@ -223,6 +223,8 @@ class Worker:
 
     def _is_time(self, ends_at: float) -> bool:
         done, in_hand = self._exchanger.waiting_count, len(self._attempts)
+        if self._quotas.short(self._ready) and not self._quarantine.closed(running=in_hand > 0):
+            return True
         return self._pace.is_time(ends_at, self._ready, done=done, in_hand=in_hand)
 
     def _has_room(self) -> bool:

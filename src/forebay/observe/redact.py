@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 STARS = "***"
 _DEPTH = 8
+_LEAST = 8
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _INSIDE = re.compile(r"passw|passphrase|secret|credential|signature")
 _WHOLE = {"auth", "authorization", "bearer", "cookie", "pwd", "sig"}
@@ -32,6 +33,12 @@ def hide(secret: str) -> None:
     with _lock:
         # The longest first: a secret may be part of another.
         _hidden = tuple(sorted({*_hidden, *forms}, key=lambda each: (-len(each), each)))
+
+
+def hide_given(secret: str) -> None:
+    """The same for what a user gave us as a secret, unless it is so short that ordinary words have it in them."""
+    if len(secret) >= _LEAST:
+        hide(secret)
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from typing import Protocol
 from forebay.engine.signals import Retry
 from forebay.errors import BadInput
 from forebay.ids import printable
-from forebay.observe.redact import hide
+from forebay.observe.redact import hide_given
 from forebay.processors.origins import origin
 from forebay.rules.verdict import ErrorClass
 
@@ -79,5 +79,5 @@ def read_text(path: Path) -> str:
 def _checked(value: str, what: str) -> str:
     if not value or not value.isascii() or not value.isprintable() or " " in value:
         raise BadInput(f"{what} is no key.", remedy="Give the key alone, on one line.")
-    hide(value)
+    hide_given(value)
     return value

@@ -14,7 +14,7 @@ import httpx2
 from forebay.engine.signals import Retry
 from forebay.errors import BadInput, MissingExtra
 from forebay.ids import printable
-from forebay.observe.redact import hide, mask_text
+from forebay.observe.redact import hide_given, mask_text
 from forebay.processors.credentials import Credentials, Key, read_text
 from forebay.processors.origins import origin
 from forebay.rules.verdict import ErrorClass
@@ -30,7 +30,9 @@ def google(url: str, file: Path | None, *, proxy: str | None = None) -> Credenti
         return GoogleAccount(url, None, proxy=proxy)
     text = read_text(file)
     if not text.lstrip().startswith("{"):
-        return Key(url, "authorization", file=file, form="Bearer {}")
+        key = Key(url, "authorization", file=file, form="Bearer {}")
+        key.check()
+        return key
     try:
         account = json.loads(text)
     except ValueError:
@@ -48,7 +50,7 @@ class GoogleAccount:
         self._lock = threading.Lock()
         if account is not None:
             for name in ("private_key", "client_secret", "refresh_token"):
-                hide(str(account.get(name) or ""))
+                hide_given(str(account.get(name) or ""))
             self._made = _made(account)
 
     async def headers(self) -> Mapping[str, str]:
@@ -66,7 +68,7 @@ class GoogleAccount:
                 if not self._made.valid or (refused is not None and self._said() == refused):
                     with httpx2.Client(timeout=_TIMEOUT_S, trust_env=False, proxy=self._proxy) as client:
                         self._made.refresh(_Fetch(client))
-                    hide(self._made.token)
+                    hide_given(self._made.token)
             except _google_error() as error:
                 raise _signal(error) from None
             return self._said()

@@ -21,7 +21,7 @@ from forebay.engine.signals import Retry, Signal
 from forebay.errors import NeverFits
 from forebay.limits.slot import Slot
 from forebay.model.limit import CALLS
-from forebay.observe.redact import hide
+from forebay.observe.redact import hide_given
 from forebay.processors import origins
 from forebay.processors.credentials import Credentials
 from forebay.processors.messages import Judge, Refusal, Reply, Request, Stream, by_status, signal
@@ -62,7 +62,7 @@ class Transport:
     def __init__(self, *, proxy: str | None = None) -> None:
         self._proxy = proxy
         if proxy is not None:
-            hide(httpx2.URL(proxy).password)
+            hide_given(httpx2.URL(proxy).password)
         self._client: httpx2.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._uncounted: dict[tuple[str, str], float] = {}
@@ -130,6 +130,10 @@ class Transport:
             reply = await _sent(client, request, headers, terms, sending)
             refusal = terms.judge(reply)
             if refusal is not None:
+                if slot is not None and refusal.error_class == ErrorClass.TIMEOUT:
+                    # It was the provider who gave up: the call is over, and its slot need not be kept for it.
+                    slot.failed()
+                    slot.release()
                 raise _refused(refusal, reply)
             if slot is not None and terms.settle is not None:
                 _settle(slot, units, terms.settle(reply))

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from forebay.errors import BadInput
 from forebay.ids import printable, shown
-from forebay.observe.redact import hide
+from forebay.observe.redact import hide_given
 from forebay.settings.fields import ADDRESSES, FILES, PREFIX, SECRETS, Settings
 from forebay.settings.places import FILE_VARIABLE, absolute, data_folder, find_file, here, read_file, user_home
 
@@ -61,7 +61,7 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
             values[name] = absolute(given, f"{name} ({origins[name]})", folder, user)
     for name in SECRETS:
         if isinstance(values.get(name), str):
-            hide(str(values[name]))
+            hide_given(str(values[name]))
     home = values.get("home", defaults.get("home"))
     if home is None:
         raise BadInput("This user has no home folder.", remedy="Set FOREBAY_HOME to a folder of your own.")

@@ -58,7 +58,8 @@ class DocumentAi:
     async def prepare(self, route: str, request: Request) -> Work:
         if route == "docai.token":
             return Work(self._token(request))
-        if self._state.settings.auth and not request.bearer():
+        key = request.headers.get("x-goog-api-key") or request.query.get("key")
+        if self._state.settings.auth and not (request.bearer() or key):
             raise Refused(self.unauthorized(route))
         asked = request.json()
         if asked is None:

@@ -129,3 +129,9 @@ def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
 def test_what_is_hidden_is_masked_and_nothing_else_is() -> None:
     redact.hide("canary-mask-1")
     assert redact.mask_hidden("token=x canary-mask-1 a://b:c@d") == "token=x *** a://b:c@d"
+
+
+def test_a_secret_that_is_part_of_ordinary_words_is_not_hidden() -> None:
+    redact.hide_given("any")
+    redact.hide_given("canary-mask-2")
+    assert redact.mask_hidden("a company of canary-mask-2") == "a company of ***"

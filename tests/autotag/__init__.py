@@ -1,0 +1,1 @@
+"""Documents that are tagged, by a provider that the simulator plays."""
