@@ -34,11 +34,13 @@ def demo(
     common: Reading = _USUAL,
 ) -> int:
     """Its stores are in a folder of its own, which it deletes; nothing leaves this machine. 0 if all promises held."""
-    from forebay.cli.simulate import require
+    from forebay.app import documents
+    from forebay.cli import simulate
     from forebay.demo.playing import Play
     from forebay.demo.scene import FULL, QUICK
 
-    require()
+    documents.require()
+    simulate.require()
     began = time.monotonic()
     live = _Live()
     shown = Play(QUICK if quick else FULL, say=live.say, told=live.told).run(

@@ -19,7 +19,7 @@ from forebay.simulate.starting import Simulated
 Piles = Mapping[str, Sequence[Path]]
 _LOOK_S: Final = 0.2
 _ARRIVES_S: Final = 0.3
-_KILL_SHARE: Final = 0.3
+_KILL_SHARE: Final = 0.25
 _AGAIN_S: Final = 10.0
 
 

@@ -12,6 +12,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Final
 
+import httpx2
+
 from forebay.demo.clients import Client, GaveUp
 from forebay.demo.stopping import Stop
 
@@ -36,7 +38,7 @@ def run(base: str, piles: Mapping[str, Sequence[Path]], thread_count: int, stop:
         with Client(base, over, chance) as client:
             try:
                 _WAYS[api](client, document)
-            except GaveUp:
+            except (GaveUp, httpx2.TransportError):
                 return False
         return True
 

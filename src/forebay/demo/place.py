@@ -17,21 +17,21 @@ _LIMIT: Final = """
 in_flight = {in_flight}
 windows = [[{n}, {per_s}]]
 call_timeout_s = 3
-lease_s = 3
-heartbeat_s = 1
+lease_s = 4.5
+heartbeat_s = 1.5
 cooldown_s = [0.5, 1.0, 2.0]
 """
 _OWN: Final = {
-    "FOREBAY_LEASE_S": "3",
+    "FOREBAY_LEASE_S": "5",
     "FOREBAY_POLL_S": "0.5",
     "FOREBAY_DRAIN_GRACE_S": "1",
     "FOREBAY_LOG_LEVEL": "warning",
     "FOREBAY_PROCESSES": "1",
     "FOREBAY_DOCAI_PROJECT": "p",
     "FOREBAY_DOCAI_PROCESSOR": "demo",
-    "FOREBAY_DOCAI_TOKEN": "demo",
+    "FOREBAY_DOCAI_TOKEN": "for-the-simulator",
     "FOREBAY_ADOBE_CLIENT_ID": "demo",
-    "FOREBAY_ADOBE_CLIENT_SECRET": "demo",
+    "FOREBAY_ADOBE_CLIENT_SECRET": "for-the-simulator",
 }
 
 
