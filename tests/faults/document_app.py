@@ -22,6 +22,6 @@ def note(line: str) -> None:
 @app.processor("noted", max_pages=5, version="1")
 async def noted(_: Context, chunk: Chunk) -> list[Page]:
     note(f"{chunk.page_start} {time.time()}\n")
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.15)
     document = pypdfium2.PdfDocument(chunk.read())
     return [Page.of_text(page.get_textpage().get_text_range(), processor="noted", version="1") for page in document]

@@ -176,7 +176,7 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
     "a counter is wrong": (sql("UPDATE jobs SET completed_count = 1, failed_count = 1"), "counts 1 completed"),
     "an event is missing": (sql("DELETE FROM events WHERE number = 2"), "they are numbered [1, 3"),
     "a job ended twice": (
-        sql("UPDATE events SET name = 'job_failed' WHERE name = 'merging'"),
+        sql("UPDATE events SET name = 'job_failed' WHERE name = 'all_chunks_completed_merging'"),
         "ended 2 times by its events",
     ),
     "an attempt is missing": (

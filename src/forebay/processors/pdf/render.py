@@ -65,8 +65,8 @@ def picture(page: Leaf, dpi: float, number: int) -> Image.Image:
         raise Refused(ErrorClass.PAGE_TOO_LARGE, f"Page {number} is too large to be drawn.")
     try:
         pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, width, height, _WHITE)
-        flags = pdfium.FPDF_ANNOT | pdfium.FPDF_GRAYSCALE
-        pdfium.FPDF_RenderPageBitmap(bitmap, page.handle, 0, 0, width, height, 0, flags)
+        # The bitmap is grey: FPDF_GRAYSCALE would turn each colour a second time, at the price of the drawing itself.
+        pdfium.FPDF_RenderPageBitmap(bitmap, page.handle, 0, 0, width, height, 0, pdfium.FPDF_ANNOT)
         return Image.frombytes("L", (width, height), bytes(pixels))
     finally:
         pdfium.FPDFBitmap_Destroy(bitmap)
