@@ -139,12 +139,12 @@ async def test_a_page_that_was_scanned_the_wrong_way_round_is_turned(turn: int) 
 
 
 @in_loop
-async def test_upright_pages_are_recognized_once() -> None:
+async def test_upright_pages_are_recognized_once_and_empty_ones_looked_at_again() -> None:
     here = Here()
     blank = scanned(Image.new("L", (60, 84), 250))
     with chunk_of(together(noisy(paper(paragraph())), blank)) as chunk:
         pages = lines_of(await Local(lambda: here, cores=2).process(CTX, chunk))
-    assert [verb for verb, _ in here.calls].count("render") == 2
+    assert [verb for verb, _ in here.calls].count("render") == 3
     assert [page["word_count"] > 0 for page in pages] == [True, False]
 
 

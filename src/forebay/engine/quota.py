@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -24,8 +23,6 @@ _SHUT_S = 1.0
 _IDLE_SLOT_S = 1.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 5.0
-_QUICK_S = 0.01
-_MOST_NEXT = 3
 
 
 class Quota(Protocol):
@@ -93,30 +90,26 @@ class _Shut:
 
 
 class _Next:
-    """How many may wait for a place with their slots in hand: the next to run, if that is soon.
+    """Whether one may wait for a place with its slot in hand: the next to run, if that is soon.
 
-    Where places come quickly, a few save the way to the limit; where tasks are long one is tried ever more rarely, so
-    that neither the slot stands idle nor the kind waits for ever behind others.
+    Where tasks are quick, this saves the way to the limit; where they are long it is tried ever more rarely, so that
+    neither the slot stands idle nor the kind waits for ever behind others.
     """
 
     def __init__(self) -> None:
         self._again_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
-        self._count = 1
 
     @property
     def allowed(self) -> int:
-        return self._count if steady() >= self._again_at else 0
+        return int(steady() >= self._again_at)
 
     def in_vain(self) -> None:
         self._again_at = steady() + self._pause_s
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
-        self._count = 1
 
-    def used(self, waited_s: float) -> None:
-        """One got its place after so long."""
+    def used(self) -> None:
         self._pause_s = _FIRST_PAUSE_S
-        self._count = min(_MOST_NEXT, self._count + 1) if waited_s <= _QUICK_S else 1
 
 
 class HandlerQuota:
@@ -129,7 +122,7 @@ class HandlerQuota:
         self._wishes = Wishes(stand, self._granted, self._refused)
         self._attempts: deque[Attempt] = deque()
         self._slots: list[tuple[Slot, Units, float]] = []
-        self._entered: list[tuple[Attempt, float]] = []
+        self._entered: list[Attempt] = []
         self._usual = units_key({"calls": 1} if callable(kind.units) else kind.units_of(None))
         self._shut = _Shut()
         self._next = _Next()
@@ -152,10 +145,9 @@ class HandlerQuota:
     def stand_for(self, places: int, *, ready: bool) -> None:
         needed: Counter[Units] = Counter()
         if not self._shut:
-            for attempt, since in self._entered:
-                if attempt.started_at is not None:
-                    self._next.used(attempt.started_at - since)
-            self._entered = [each for each in self._entered if each[0].queues]
+            if any(attempt.started_at is not None for attempt in self._entered):
+                self._next.used()
+            self._entered = [attempt for attempt in self._entered if attempt.queues]
             free = max(0, max(places, self._next.allowed - len(self._entered)) - len(self._slots))
             needed.update(attempt.units for attempt in list(self._attempts)[:free])
             if ready:
@@ -202,7 +194,7 @@ class HandlerQuota:
     def _enter(self, attempt: Attempt, slot: Slot) -> None:
         attempt.enter(slot)
         if attempt.queues:
-            self._entered.append((attempt, time.monotonic()))
+            self._entered.append(attempt)
 
     def late(self) -> None:
         """A slot went back because there was no place for it."""

@@ -63,6 +63,10 @@ class Attempt:
         return self.words * self.confidence
 
     @property
+    def is_poor(self) -> bool:
+        return self.words < _ENOUGH_WORDS or self.confidence < _POOR
+
+    @property
     def turns(self) -> tuple[int, ...]:
         """The other positions to try: none for a page that is upright, however badly it reads."""
         if self.words >= _ENOUGH_WORDS and self.on_end:
@@ -90,7 +94,8 @@ class Recognizer:
     ) -> None:
         self._parser = parser
         self._room = room
-        self._command = tesseract.command(languages, dpi)
+        self._usual = tesseract.command(languages, dpi)
+        self._careful = tesseract.command(languages, dpi, careful=True)
         self._variables = dict(tesseract.variables) | {"OMP_THREAD_LIMIT": "1"}
         self._dpi = dpi
         self._by: dict[str, Json] = {"processor": processor, "version": version}
@@ -98,9 +103,11 @@ class Recognizer:
     async def line(self, sheet: Sheet) -> bytes:
         """The page's line as it is stored."""
         try:
-            best = await self._attempt(sheet, 0)
+            best = await self._attempt(sheet, 0, self._usual)
+            if best.is_poor:
+                best = max(best, await self._attempt(sheet, 0, self._careful), key=lambda each: each.worth)
             for turn in best.turns:
-                other = await self._attempt(sheet, turn)
+                other = await self._attempt(sheet, turn, self._careful)
                 if other.worth >= best.worth:
                     best = other
                 if best is other and other.confidence >= _GOOD:
@@ -109,7 +116,7 @@ class Recognizer:
             raise Retry(f"Page {sheet.number}: {error.text}", error_class=error.error_class) from None
         return best.line
 
-    async def _attempt(self, sheet: Sheet, turn: int) -> Attempt:
+    async def _attempt(self, sheet: Sheet, turn: int, command: Sequence[str]) -> Attempt:
         with _files(3) as (picture, table, line):
             drawn = await self._call(
                 "render",
@@ -117,7 +124,7 @@ class Recognizer:
                 [sheet.file, picture],
             )
             async with self._room:
-                await self._run(picture, table)
+                await self._run(command, picture, table)
             said = await self._call(
                 "recognized",
                 {
@@ -140,11 +147,11 @@ class Recognizer:
                 drawn["sideways"],
             )
 
-    async def _run(self, picture: IO[bytes], table: IO[bytes]) -> None:
+    async def _run(self, command: Sequence[str], picture: IO[bytes], table: IO[bytes]) -> None:
         picture.seek(0)
         with _files(1) as (said,):
             code = await limited.run(
-                self._command,
+                command,
                 stdin=picture.fileno(),
                 stdout=table.fileno(),
                 stderr=said.fileno(),
