@@ -89,7 +89,7 @@ class Fleet:
                 # Nobody takes its tasks before its lease is over: these are what it had in hand when it was killed.
                 sent = {call["fingerprint"] for call in judging.work(self._simulated.calls())}
                 count = len(sent & self._in_hand(session.id))
-                self._say(f"  kill -9 {pid}: {session.worker} is gone, with calls under way for {count} chunks.")
+                self._say(f"  kill -9 {pid}: {session.worker} is gone; calls under way in it: {count}.")
                 self.killed = Killed(name=session.worker, pid=pid, calls_under_way=count)
                 return
 

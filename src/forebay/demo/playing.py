@@ -82,7 +82,7 @@ class Play:
         left = way.ended.document_count - way.ended.done_count
         self._say(
             f"  {way.verdict['refused_429']} of {way.verdict['calls']} calls were refused; "
-            f"{left} documents were not done after {way.ended.took_s:.0f} s."
+            f"documents not done after {way.ended.took_s:.0f} s: {left}."
         )
         return way
 

@@ -18,7 +18,7 @@ _REASONS_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`waits` is what Forebay itself says of the next call; `eta_s` is its own estimate, None where it has none."""
+    """`waits` is what Forebay itself says of the next call; `eta_s` is None where nobody can tell."""
 
     document_count: int
     done_count: int
@@ -37,6 +37,7 @@ class Watch:
         self.jobs = jobs
         self._limits = limits
         self._ended: dict[str, Job] = {}
+        self._began_at = time.monotonic()
         self._said_at = 0.0
         self._waits = ""
         self._eta_s: float | None = None
@@ -47,15 +48,24 @@ class Watch:
             self._said_at = time.monotonic()
             self._ask(open_jobs)
         jobs = [*open_jobs, *self._ended.values()]
+        chunk_count = sum(job.chunk_count for job in jobs)
+        done_count = chunk_count - sum(job.open_count for job in jobs)
         return Progress(
             document_count=len(jobs),
             done_count=sum(job.status is Status.COMPLETED for job in jobs),
             ended_count=len(self._ended),
-            chunk_count=sum(job.chunk_count for job in jobs),
-            chunk_done_count=sum(job.chunk_count - job.open_count for job in jobs),
+            chunk_count=chunk_count,
+            chunk_done_count=done_count,
             waits=self._waits,
-            eta_s=self._eta_s,
+            eta_s=self._left_s(chunk_count - done_count + sum(not job.chunk_count for job in open_jobs), done_count),
         )
+
+    def _left_s(self, left_count: int, done_count: int) -> float | None:
+        """The later of what Forebay foretells for the chunks it knows, and the pace up to now for all of them."""
+        if not left_count or not done_count:
+            return None if not left_count else self._eta_s
+        paced_s = left_count * (time.monotonic() - self._began_at) / done_count
+        return max(paced_s, self._eta_s or 0.0)
 
     def whole(self) -> int:
         """How many documents came out with all of their pages."""
