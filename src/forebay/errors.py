@@ -21,8 +21,7 @@ ForebayError
 ├── BadChunks             a merge was given pages that do not make up the document
 │   ├── MissingPages
 │   ├── DuplicatedPages
-│   ├── ForeignPages      of another document, or beyond the last page of this one
-│   └── BadTags           what should be tagged pages is not
+│   └── ForeignPages      of another document, or beyond the last page of this one
 ├── SandboxFailed         the system offers a sandbox for parsers and then refuses it
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
@@ -208,10 +207,6 @@ class DuplicatedPages(BadChunks):
 
 class ForeignPages(BadChunks):
     code = "foreign_pages"
-
-
-class BadTags(BadChunks):
-    code = "bad_tags"
 
 
 class SandboxFailed(ForebayError):

@@ -33,7 +33,6 @@ def test_what_was_read_before_costs_nothing(desk: Desk) -> None:
         "call_count": 0,
         "least_s": 0.0,
         "binds": "everything is stored",
-        "units": {},
     }
 
 

@@ -1,4 +1,4 @@
-"""Puts the pipelines of documents together for an application, and takes documents in for it."""
+"""Puts the pipeline of documents together for an application, and takes documents in for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from forebay.model.task import DEFAULT_TENANT
 from forebay.pipelines import intake
 from forebay.pipelines.documents import Documents
 from forebay.pipelines.ground import Ground
-from forebay.pipelines.known import PIPELINES
 from forebay.processors.base import Processor
 from forebay.rules.verdict import ErrorClass
 
@@ -55,7 +54,6 @@ class AppDocuments:
             submissions=lambda: app.submissions,
             parser=self.parsers,
             processors=processors,
-            pipelines=PIPELINES,
             max_pages=lambda: app.settings.document_max_pages,
             budgets=self.budgets,
         )

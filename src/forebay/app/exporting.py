@@ -1,8 +1,9 @@
-"""Writes what came of a document in one of its formats."""
+"""Writes what was read of a document in one of its formats."""
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import IO, TYPE_CHECKING
@@ -11,28 +12,25 @@ from forebay.blobs import BlobRef
 from forebay.errors import BadInput, NotCompleted
 from forebay.ids import printable
 from forebay.model.job import Job
-from forebay.pipelines.known import PIPELINES
-from forebay.pipelines.pipeline import Output, Pipeline
+from forebay.pipelines import sniffing
+from forebay.pipelines.exports import EXPORTS
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
 
+SEARCHABLE = "pdf"
+FORMATS = (*EXPORTS, SEARCHABLE)
+SUFFIXES = {name: export.suffix for name, export in EXPORTS.items()} | {SEARCHABLE: ".ocr.pdf"}
+_PIECE = 1 << 20
 
-def checked(pipeline: Pipeline, formats: Sequence[str]) -> dict[str, Output]:
+
+def checked(formats: Sequence[str]) -> tuple[str, ...]:
     """Each once, in the order they were given; BadInput for one that there is not."""
-    unknown = [name for name in formats if name not in pipeline.outputs]
+    unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
         said = f"There is no format {printable(unknown[0])!r}." if unknown else "No format is given."
-        raise BadInput(said, remedy=f"Formats are: {', '.join(pipeline.outputs)}.")
-    return {name: pipeline.outputs[name] for name in formats}
-
-
-def output_of(job: Job, form: str) -> Output:
-    """BadInput if there is none in that format."""
-    pipeline = PIPELINES.get(job.pipeline)
-    if pipeline is None or job.document is None:
-        raise BadInput(f"{job.id} is no job of a document.", remedy="Leave out --format.")
-    return checked(pipeline, [form])[form]
+        raise BadInput(said, remedy=f"Formats are: {', '.join(FORMATS)}.")
+    return tuple(dict.fromkeys(formats))
 
 
 @asynccontextmanager
@@ -49,5 +47,28 @@ async def merged(app: Forebay, job: Job) -> AsyncIterator[IO[bytes]]:
         opening.__exit__(None, None, None)
 
 
-async def write(app: Forebay, job: Job, result: IO[bytes], form: Output, output: IO[bytes]) -> None:
-    await form.write(app.documents.pipeline.ground, job, result, output)
+async def write(app: Forebay, job: Job, result: IO[bytes], form: str, output: IO[bytes]) -> None:
+    if form != SEARCHABLE:
+        await asyncio.to_thread(EXPORTS[form].write, result, output)
+        return
+    with tempfile.TemporaryFile() as original, tempfile.TemporaryFile() as lines:
+        media_type = await asyncio.to_thread(_prepare, app, job, result, original, lines)
+        files = [original.fileno(), lines.fileno(), output.fileno()]
+        await app.documents.parsers().call("searchable", {"media_type": media_type}, files=files)
+
+
+def _prepare(app: Forebay, job: Job, result: IO[bytes], original: IO[bytes], lines: IO[bytes]) -> str:
+    with app.blobs.open(BlobRef(job.tenant, job.document or "")) as stored:
+        media_type = sniffing.media_type(stored.read(sniffing.HEAD_BYTES))
+        stored.seek(0)
+        _copy(stored, original)
+    result.seek(0)
+    _copy(result, lines)
+    return media_type
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> None:
+    while piece := source.read(_PIECE):
+        target.write(piece)
+    target.flush()
+    target.seek(0)

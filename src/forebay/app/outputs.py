@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -17,7 +17,6 @@ from forebay.errors import BadInput, Conflict
 from forebay.ids import printable
 from forebay.model.exchange import Remembered
 from forebay.model.job import Job
-from forebay.pipelines.pipeline import Output
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -31,14 +30,12 @@ class Outputs:
     Its own is what was written for the same file or for the same bytes, and was not changed since.
     """
 
-    def __init__(
-        self, app: Forebay, formats: Mapping[str, Output], *, folder: Path | None, overwrite: bool = False
-    ) -> None:
+    def __init__(self, app: Forebay, formats: Sequence[str], *, folder: Path | None, overwrite: bool = False) -> None:
         self._app = app
-        self._formats = formats
+        self._formats = exporting.checked(formats)
         self._folder = folder
         self._overwrite = overwrite
-        self.names = Names(folder, [each.suffix for each in formats.values()])
+        self.names = Names(folder, [exporting.SUFFIXES[name] for name in self._formats])
 
     def prepare(self) -> None:
         """The folder that was named has to be one, and to take files, before anything is read."""
@@ -53,7 +50,7 @@ class Outputs:
 
     def targets(self, source: Path) -> dict[str, Path]:
         name = self.names.of(source)
-        return {form: name.with_name(name.name + each.suffix) for form, each in self._formats.items()}
+        return {form: name.with_name(name.name + exporting.SUFFIXES[form]) for form in self._formats}
 
     def check(self, source: Path, document: str, tenant: str) -> None:
         """Before anything is spent: refuses if an output cannot be written, or only over what is not its own."""
@@ -86,7 +83,7 @@ class Outputs:
         async with exporting.merged(self._app, job) as merged:
             for form, target in targets.items():
                 with _draft(target) as draft:
-                    await exporting.write(self._app, job, merged, self._formats[form], draft)
+                    await exporting.write(self._app, job, merged, form, draft)
                     await asyncio.to_thread(self._publish, draft, target, source, job)
         return [*targets.values()]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from forebay.errors import BadInput
 
 if TYPE_CHECKING:
-    from forebay.processors.adobe_token import Client as AdobeClient
     from forebay.processors.base import Processor
     from forebay.processors.credentials import Credentials
     from forebay.processors.llm import Llm
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 ABSENT: Final[Mapping[str, str]] = {
     "docai": "Set FOREBAY_DOCAI_PROJECT and FOREBAY_DOCAI_PROCESSOR; docs/how-to/use-document-ai.md has the rest.",
-    "adobe": "Set FOREBAY_ADOBE_CLIENT_ID and FOREBAY_ADOBE_CLIENT_SECRET; docs/how-to/tag-pdfs.md has the rest.",
 }
 
 
@@ -38,25 +36,6 @@ def processors(
             version=settings.docai_version,
         )
         yield DocumentAi(place, transport=transport, credentials=_docai_credentials(settings, place.url), parser=parser)
-    client = _adobe_client(settings)
-    if client is not None:
-        from forebay.processors.adobe import URL, Adobe  # noqa: PLC0415 - same
-
-        yield Adobe(client, transport=transport, url=settings.adobe_url or URL)
-
-
-def _adobe_client(settings: Settings) -> AdobeClient | None:
-    from forebay.processors.adobe_token import Client as AdobeClient  # noqa: PLC0415 - same
-
-    name, secret, file = settings.adobe_client_id, settings.adobe_client_secret, settings.adobe_credentials
-    if name is None and secret is None and file is None:
-        return None
-    if (file is None) == (name is None or secret is None):
-        raise BadInput(
-            "The client of Adobe is given by half, or twice.",
-            remedy="Set adobe_client_id and adobe_client_secret, or adobe_credentials.",
-        )
-    return AdobeClient(file=file) if name is None or secret is None else AdobeClient((name, secret))
 
 
 def _docai_credentials(settings: Settings, url: str) -> Credentials:

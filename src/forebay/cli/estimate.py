@@ -83,7 +83,6 @@ def _tell(made: Estimates, total: Estimate | None, common: Reading) -> None:
             [
                 ("pages", f"{total.page_count}, {total.scan_count} of them scans, {total.stored_count} stored already"),
                 ("calls", str(total.call_count)),
-                ("takes", ", ".join(f"{count} {unit}" for unit, count in total.units.items())),
                 ("at least", f"{_time(total.least_s)} ({total.binds})"),
             ]
         )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
     from forebay.model.job import Job
     from forebay.model.task import Task
-    from forebay.pipelines.pipeline import Output
 
 _USUAL = Common()
 
@@ -59,19 +58,14 @@ def _hand_out_document(identifier: str, form: str, target: str | None, common: C
     import tempfile
 
     from forebay.app import exporting
-    from forebay.model.job import Job
 
+    exporting.checked([form])
     with opened(common) as app, tempfile.TemporaryFile() as draft:
-        job = app.get(app.resolve(identifier))
-        if not isinstance(job, Job):
-            raise BadInput(f"{identifier} is no job of a document.", remedy="Leave out --format.")
-        output_form = exporting.output_of(job, form)
-        _check_ended(job)
-        _export(app, job, output_form, draft)
+        _export(app, app.resolve(identifier), form, draft)
         size = draft.seek(0, 2)
         draft.seek(0)
         if target is None and output.terminal():
-            if not output_form.is_text:
+            if form == exporting.SEARCHABLE:
                 _check_no_terminal(size)
             for line in draft:
                 output.lines(line.decode(), indent="")
@@ -80,18 +74,24 @@ def _hand_out_document(identifier: str, form: str, target: str | None, common: C
             shutil.copyfileobj(draft, file)
 
 
-def _export(app: Forebay, job: Job, form: Output, draft: IO[bytes]) -> None:
+def _export(app: Forebay, identifier: str, form: str, draft: IO[bytes]) -> None:
     from forebay.app import exporting
     from forebay.app.working import run
+    from forebay.model.job import Job
 
-    async def export() -> None:
+    job = app.get(identifier)
+    if not isinstance(job, Job) or job.document is None:
+        raise BadInput(f"{identifier} is no job of a document.", remedy="Leave out --format.")
+    _check_ended(job)
+
+    async def export(job: Job) -> None:
         try:
             async with exporting.merged(app, job) as merged:
                 await exporting.write(app, job, merged, form, draft)
         finally:
             await app.aclose_documents()
 
-    run(export())
+    run(export(job))
 
 
 def _check_ended(found: Task | Job) -> None:

@@ -39,9 +39,7 @@ def run(
     formats: Annotated[
         list[str] | None,
         Parameter(
-            name=["--format", "-f"],
-            negative="",
-            help="md, txt, json, pdf; what its processor is for unless given.",
+            name=["--format", "-f"], negative="", help="md, txt, json, pdf (searchable); md and json unless given."
         ),
     ] = None,
     processor: Annotated[str, Parameter(help="Who reads the pages.")] = "local",
@@ -82,15 +80,13 @@ def run(
     from forebay.observe.logs import configure
 
     check_files(files, "run")
+    forms = exporting.checked([name.strip().lower() for each in formats or ["md,json"] for name in each.split(",")])
     options = options_of(option, language=language, ocr=ocr)
     if concurrency is not None:
         check_count("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
     with application_of(app, common) as application:
         configure("info" if common.verbose else "error", application.settings.log_format)
         check_processor(application, processor, options)
-        pipeline = application.documents.pipeline.pipeline_of(processor)
-        named = [name.strip().lower() for each in formats or () for name in each.split(",")]
-        forms = exporting.checked(pipeline, named if formats else pipeline.usual)
         terms = {"processor": processor, "options": options, "allow_holes": allow_holes, "reuse": reuse}
         terms |= tenant_of(tenant)
         outputs = Outputs(application, forms, folder=None if out is None else Path(out), overwrite=overwrite)

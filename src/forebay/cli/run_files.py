@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from forebay.app.exporting import SEARCHABLE, SUFFIXES
 from forebay.app.naming import Source
 from forebay.errors import BadInput
 from forebay.ids import printable, shown
 from forebay.pipelines import sniffing
-from forebay.pipelines.known import WRITTEN
 
 Stamp = tuple[int, int]
 _REST_S = 1.0
@@ -67,7 +67,7 @@ def _place(name: str) -> Path:
 
 
 def _documents(folder: Path) -> list[Source]:
-    """Not what is hidden, nor PDFs that were written here; links to folders are not followed."""
+    """Not what is hidden, nor searchable PDFs that were written here; links to folders are not followed."""
     sources = []
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -78,7 +78,7 @@ def _documents(folder: Path) -> list[Source]:
 
 
 def _is_document(name: str) -> bool:
-    if name.startswith(".") or name.lower().endswith(WRITTEN):
+    if name.startswith(".") or name.lower().endswith(SUFFIXES[SEARCHABLE]):
         return False
     return Path(name).suffix.lower() in sniffing.SUFFIXES
 

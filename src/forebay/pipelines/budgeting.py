@@ -9,9 +9,8 @@ from forebay.engine.context import Context
 from forebay.model.budget import Budget
 from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import Status, Task
-from forebay.pipelines.ground import Ground
+from forebay.pipelines.ground import Ground, chunk_kind
 from forebay.pipelines.part import Part
-from forebay.processors.base import Price, Processor
 from forebay.rules import budgets as rules
 from forebay.rules.budgets import Exhausted
 
@@ -33,9 +32,8 @@ def held_back(ground: Ground, ctx: Context, part: Part) -> Exhausted | None:
         last, (before, used) = used, _seen(ground, ctx, processor, applying, now)
         if used == last:
             break
-    price = ground.processors[processor].price
-    taken = {each: used[each] + _reserved(each, before, price) for each in applying}
-    return rules.exhausted(applying, taken, _takes(part, price), now)
+    taken = {each: used[each] + _reserved(each, before) for each in applying}
+    return rules.exhausted(applying, taken, {CALLS: 1.0, PAGES: float(part.size)}, now)
 
 
 def _seen(
@@ -51,27 +49,18 @@ def _used(ground: Ground, budget: Budget, processor: str, now: float) -> float:
     return sum(row.amount for row in rows if (row.meter, row.unit) == (processor, budget.unit))
 
 
-def _reserved(budget: Budget, before: Iterable[Task], price: Price) -> float:
-    payloads = (task.payload for task in before if budget.tenant in {None, task.tenant})
-    parts = (Part.of(payload) for payload in payloads if isinstance(payload, dict))
-    return sum(_takes(part, price).get(budget.unit, 0.0) for part in parts)
-
-
-def _takes(part: Part, price: Price) -> dict[str, float]:
-    per_page = {PAGES: 1, **price.per_page}
-    return {CALLS: float(price.calls)} | {unit: float(count * part.size) for unit, count in per_page.items()}
-
-
-def book(ctx: Context, part: Part, processor: Processor) -> None:
-    """What a chunk's pages cost, once they were paid for; calls are booked as they are made."""
-    for unit, amount in _takes(part, processor.price).items():
-        if unit != CALLS:
-            ctx.used(processor.name, unit, amount)
+def _reserved(budget: Budget, before: Iterable[Task]) -> float:
+    tasks = [task for task in before if budget.tenant in {None, task.tenant}]
+    if budget.unit == CALLS:
+        return float(len(tasks))
+    payloads = (task.payload for task in tasks)
+    sizes = (Part.of(payload).size for payload in payloads if isinstance(payload, dict))
+    return float(sum(sizes)) if budget.unit == PAGES else 0.0
 
 
 def _before(ground: Ground, ctx: Context, processor: str) -> Iterable[Task]:
     """The chunks of this processor that run and were claimed before this one."""
-    query = Query(status=Status.RUNNING, kind=ground.pipeline(processor).kind(processor), size=MAX_PAGE)
+    query = Query(status=Status.RUNNING, kind=chunk_kind(processor), size=MAX_PAGE)
     running = [ground.ledger().get(task.id) for task in ground.ledger().list_tasks(query).items]
     own = next((task for task in running if task is not None and task.id == ctx.task_id), None)
     if own is None:

@@ -11,7 +11,7 @@ from typing import IO, Any
 from forebay.engine.submission import Options
 from forebay.model.payload import Json
 from forebay.model.task import NewTask, Role
-from forebay.pipelines.ground import Ground
+from forebay.pipelines.ground import STORED, Ground, chunk_kind
 from forebay.processors.base import Processor
 from forebay.rules import chunks as rules
 
@@ -47,8 +47,7 @@ class Cut:
 class Terms:
     """Which pages a file begins with, how many a chunk may have, and whose tasks they become.
 
-    `looks` is False where what is remembered of these pages has just been found to be lost. With `strict` a page that
-    its processor cannot take refuses the whole, before anything is spent on the others.
+    `looks` is False where what is remembered of these pages has just been found to be lost.
     """
 
     tenant: str
@@ -58,7 +57,6 @@ class Terms:
     page_count: int | None = None
     max_pages: int
     looks: bool = True
-    strict: bool = False
 
 
 async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cut:
@@ -72,7 +70,6 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
                 "max_pages": terms.max_pages,
                 "max_bytes": processor.max_bytes,
                 "first": terms.first,
-                "page_units": list(processor.page_units) if terms.strict and processor.page_units else None,
             },
             files=[file.fileno(), output.fileno()],
         )
@@ -108,5 +105,5 @@ def _task(
         "page_count": terms.page_count,
         "depth": terms.depth,
     }
-    kind = ground.pipeline(order.processor).kind("stored" if stored else order.processor)
+    kind = STORED if stored else chunk_kind(order.processor)
     return ground.submissions().task(kind, payload, terms.options, role=Role.CHUNK, chunk_index=index, blob=blob)

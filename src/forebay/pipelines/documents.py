@@ -1,4 +1,4 @@
-"""The pipelines of documents: which processors there are, what a job of one is, and the steps that workers run."""
+"""The pipeline of documents: which processors there are, what a job of one is, and the steps that workers run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from forebay.model.outcome import Canceled, Completed, Rescheduled
 from forebay.model.task import DEFAULT_TENANT, Role
 from forebay.pipelines import finishing, processing, splitting
 from forebay.pipelines.cutting import Order
-from forebay.pipelines.ground import Ground
+from forebay.pipelines.ground import MERGE, PIPELINE, SPLIT, STORED, Ground, chunk_kind
 from forebay.pipelines.intake import Document
-from forebay.pipelines.pipeline import STEPS, Pipeline
 from forebay.processors.base import Processor
 
 _STEP_TIMEOUT_S = 600.0
 _MERGE_TIMEOUT_S = 3600.0
+_STEPS = {"split", "stored", "merge"}
 
 
 class Documents:
@@ -43,24 +43,16 @@ class Documents:
         self._absent = absent or {}
         self._processors = processors
         self._registry = registry
-        for pipeline in ground.pipelines.values():
-            registry.add(Kind(name=pipeline.kind("split"), handler=self._split, timeout_s=_STEP_TIMEOUT_S))
-            registry.add(Kind(name=pipeline.kind("stored"), handler=self._stored, timeout_s=_STEP_TIMEOUT_S))
-            registry.add(Kind(name=pipeline.kind("merge"), handler=self._merge, timeout_s=_MERGE_TIMEOUT_S))
+        registry.add(Kind(name=SPLIT, handler=self._split, timeout_s=_STEP_TIMEOUT_S))
+        registry.add(Kind(name=STORED, handler=self._stored, timeout_s=_STEP_TIMEOUT_S))
+        registry.add(Kind(name=MERGE, handler=self._merge, timeout_s=_MERGE_TIMEOUT_S))
 
     def add(self, processor: Processor) -> None:
         name = check_name("processor", processor.name)
-        if name in STEPS or name in self._processors:
+        if name in _STEPS or name in self._processors:
             raise BadInput(f"There is a processor {name!r} already.", remedy="Give the second one another name.")
-        pipeline = self._ground.pipelines.get(processor.pipeline)
-        if pipeline is None:
-            names = ", ".join(self._ground.pipelines)
-            raise BadInput(
-                f"Processor {name!r} is of the pipeline {shown(processor.pipeline)}.", remedy=f"There are: {names}."
-            )
         limited: dict[str, Any] = {} if processor.limit is None else {"limit": processor.limit, "slot": "call"}
-        kind = pipeline.kind(name)
-        self._registry.add(Kind(name=kind, handler=self._process, timeout_s=processor.timeout_s, **limited))
+        self._registry.add(Kind(name=chunk_kind(name), handler=self._process, timeout_s=processor.timeout_s, **limited))
         self._processors[name] = processor
 
     def processor(self, name: str) -> Processor:
@@ -71,13 +63,6 @@ class Documents:
             names = ", ".join(sorted(self._processors))
             raise NotFound(f"There is no processor {shown(name)}.", remedy=f"Known processors: {names}.")
         return known
-
-    def pipeline_of(self, processor: str) -> Pipeline:
-        return self._ground.pipelines[self.processor(processor).pipeline]
-
-    @property
-    def ground(self) -> Ground:
-        return self._ground
 
     def job(
         self,
@@ -98,13 +83,12 @@ class Documents:
             "options": known.checked(options or {}),
             "reuse": reuse,
         }
-        pipeline = self.pipeline_of(processor)
         submissions = self._ground.submissions()
         terms: Options = given  # type: ignore[assignment]  # submissions check it
-        split = submissions.task(pipeline.kind("split"), {"order": order}, terms, role=Role.SPLIT, blob=document.sha256)
-        merge = submissions.task(pipeline.kind("merge"), {"order": order}, terms, role=Role.MERGE)
+        split = submissions.task(SPLIT, {"order": order}, terms, role=Role.SPLIT, blob=document.sha256)
+        merge = submissions.task(MERGE, {"order": order}, terms, role=Role.MERGE)
         return NewJob(
-            pipeline=pipeline.name,
+            pipeline=PIPELINE,
             tasks=(split,),
             merge=merge,
             allow_holes=allow_holes,

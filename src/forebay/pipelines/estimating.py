@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from forebay.model.limit import Limit
 from forebay.processors.base import Processor
@@ -27,10 +27,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """`least_s` is None where nothing tells how long a call takes; `binds` is what keeps it from being faster.
-
-    `units` is what the provider takes beside calls, such as transactions.
-    """
+    """`least_s` is None where nothing tells how long a call takes; `binds` is what keeps it from being faster."""
 
     page_count: int
     scan_count: int
@@ -38,7 +35,6 @@ class Estimate:
     call_count: int
     least_s: float | None
     binds: str
-    units: Mapping[str, int] = field(default_factory=dict)
 
 
 def estimate(
@@ -49,8 +45,7 @@ def estimate(
     pages = sum(look.page_count for look in known)
     scans = sum(look.scan_count for look in known)
     stored = sum(look.stored_count for look in known)
-    chunks = sum(-(-look.page_count // processor.max_pages) - look.stored_chunk_count for look in known)
-    calls = chunks * processor.price.calls
+    calls = sum(-(-look.page_count // processor.max_pages) - look.stored_chunk_count for look in known)
     left = pages - stored
     least_s: float | None
     if not left:
@@ -67,11 +62,5 @@ def estimate(
     else:
         least_s, binds = None, "how long a call takes is not known: give --call-time"
     return Estimate(
-        page_count=pages,
-        scan_count=scans,
-        stored_count=stored,
-        call_count=calls,
-        least_s=least_s,
-        binds=binds,
-        units={unit: count * left for unit, count in processor.price.per_page.items()},
+        page_count=pages, scan_count=scans, stored_count=stored, call_count=calls, least_s=least_s, binds=binds
     )

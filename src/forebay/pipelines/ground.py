@@ -13,11 +13,18 @@ from forebay.blobs import BlobRef, Blobs
 from forebay.engine.submission import Submissions
 from forebay.model.budget import Budget
 from forebay.model.payload import Json
-from forebay.pipelines.pipeline import Pipeline
 from forebay.processors.base import Processor
 from forebay.stores.base import Ledger
 
+PIPELINE = "ocr"
+SPLIT = f"{PIPELINE}.split"
+STORED = f"{PIPELINE}.stored"
+MERGE = f"{PIPELINE}.merge"
 _PIECE = 1 << 20
+
+
+def chunk_kind(processor: str) -> str:
+    return f"{PIPELINE}.{processor}"
 
 
 class Parser(Protocol):
@@ -43,38 +50,27 @@ class Ground:
     submissions: Callable[[], Submissions]
     parser: Callable[[], Parser]
     processors: Mapping[str, Processor]
-    pipelines: Mapping[str, Pipeline]
     max_pages: Callable[[], int]
     budgets: Callable[[], Sequence[Budget]]
 
-    def pipeline(self, processor: str) -> Pipeline:
-        """The one that a processor belongs to."""
-        return self.pipelines[self.processors[processor].pipeline]
-
     @asynccontextmanager
-    async def opened(self, ref: BlobRef | None) -> AsyncIterator[IO[bytes]]:
-        """A private file with the blob's bytes, checked; an empty one without a blob."""
+    async def opened(self, ref: BlobRef) -> AsyncIterator[IO[bytes]]:
+        """A private file with the blob's bytes, checked."""
         with tempfile.TemporaryFile() as copy:
-            if ref is not None:
-                await asyncio.to_thread(self._copy, ref, copy)
+            await asyncio.to_thread(self._copy, ref, copy)
             yield copy
 
     def _copy(self, ref: BlobRef, copy: IO[bytes]) -> None:
         with self.blobs().open(ref) as stored:
-            copied(stored, copy)
+            while piece := stored.read(_PIECE):
+                copy.write(piece)
+        copy.flush()
+        copy.seek(0)
 
     async def keep_part(self, tenant: str, file: IO[bytes], offset: int, size: int) -> str:
         """Store a part of a file under its sha256."""
         ref = await asyncio.to_thread(lambda: self.blobs().put(tenant, _part(file, offset, size)))
         return ref.sha256
-
-
-def copied(source: IO[bytes], target: IO[bytes]) -> None:
-    """Blocking; the target is at its beginning afterwards."""
-    while piece := source.read(_PIECE):
-        target.write(piece)
-    target.flush()
-    target.seek(0)
 
 
 def _part(file: IO[bytes], offset: int, size: int) -> bytes:

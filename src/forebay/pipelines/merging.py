@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from forebay.errors import BadChunks, BadInput, DuplicatedPages, ForeignPages, MissingPages
 from forebay.ids import shown
@@ -70,24 +70,10 @@ def merged(
             f"There is no document of {page_count} pages with the sha256 {shown(sha256)} to merge.",
             remedy="Name the document by its sha256, and merge one page or more.",
         )
-    return _streamed(document, in_order(sha256, page_count, chunks), repaired=repaired, notes=notes)
+    return _streamed(document, _in_order(sha256, page_count, chunks), repaired=repaired, notes=notes)
 
 
-class Ranged(Protocol):
-    """Some pages of a document; its text names them."""
-
-    @property
-    def document(self) -> str: ...
-    @property
-    def page_start(self) -> int: ...
-    @property
-    def page_end(self) -> int: ...
-
-
-R = TypeVar("R", bound=Ranged)
-
-
-def in_order(sha256: str, page_count: int, chunks: Iterable[R]) -> list[R]:
+def _in_order(sha256: str, page_count: int, chunks: Iterable[Piece]) -> list[Piece]:
     """The chunks by page, every page of the document in exactly one of them."""
     pieces = sorted(chunks, key=lambda piece: (piece.page_start, piece.page_end))
     expected = 1

@@ -20,12 +20,12 @@ from forebay.model.job import Event
 from forebay.model.outcome import Completed, Failed, Rescheduled
 from forebay.model.payload import Json
 from forebay.model.task import WaitReason
-from forebay.pipelines.budgeting import CALLS, book, held_back
+from forebay.pipelines import facts
+from forebay.pipelines.budgeting import CALLS, PAGES, held_back
 from forebay.pipelines.cutting import Terms, cut
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.part import Part
 from forebay.pipelines.splitting import carried
-from forebay.pipelines.under_way import Recorded, recalled
 from forebay.processors.base import Chunk, Processor
 from forebay.rules import chunks as rules
 from forebay.rules.verdict import ErrorClass
@@ -39,12 +39,10 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
         known, key = await _known(ground, ctx, part, key)
         if known is not None:
             return known
-    under_way = await asyncio.to_thread(recalled, ground, ctx, part, key)
-    # What the provider works on already is paid for: to wait would not save it.
-    if under_way.job is None and (over := await asyncio.to_thread(held_back, ground, ctx, part)):
+    if over := await asyncio.to_thread(held_back, ground, ctx, part):
         return Rescheduled(until=over.look_again_at(time.time()), text=str(over), wait_reason=WaitReason.BUDGET)
     try:
-        result = await _processed(ground, ctx, part, processor, under_way)
+        lines = await _processed(ground, ctx, part, processor)
     except Exception as error:
         failed = outcomes.of_error(error)
         if not isinstance(failed, Failed):
@@ -52,7 +50,7 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
         if rules.replans(failed.error_class, page_count=part.size, retry_count=ctx.retry_count):
             return await _halved(ground, ctx, part, failed)
         raise
-    return await _kept(ground, ctx, part, key, result)
+    return await _kept(ground, ctx, part, key, lines)
 
 
 async def stored(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
@@ -75,51 +73,46 @@ async def _known(ground: Ground, ctx: Context, part: Part, key: str) -> tuple[Co
             return None, key
         blob = found[0].result_blob
         try:
-            return await _read_again(ground, ctx.tenant, part, blob), key
+            return await asyncio.to_thread(_read_again, ground, ctx.tenant, part, blob), key
         except (ResultCorrupt, NotFound, BadChunks):
             key = rules.next_key(key, blob)
 
 
-async def _read_again(ground: Ground, tenant: str, part: Part, blob: str) -> Completed:
-    result = await asyncio.to_thread(ground.blobs().get, BlobRef(tenant, blob))
-    header = await _header(ground, part, result, reused=True)
+def _read_again(ground: Ground, tenant: str, part: Part, blob: str) -> Completed:
+    lines = ground.blobs().get(BlobRef(tenant, blob))
+    header = _header(part, lines, reused=True)
     # Written once more, which makes it young: nobody may sweep it away before this chunk points at it.
-    await asyncio.to_thread(ground.blobs().put, tenant, result)
+    ground.blobs().put(tenant, lines)
     return Completed(result_json=header, result_blob=blob)
 
 
-async def _processed(ground: Ground, ctx: Context, part: Part, processor: Processor, under_way: Recorded) -> bytes:
+async def _processed(ground: Ground, ctx: Context, part: Part, processor: Processor) -> bytes:
     if ctx.blob is None:
         raise Permanent("The chunk was submitted without its pages.", error_class=ErrorClass.BUG)
-    async with AsyncExitStack() as stack:
-        opening = ground.opened(ctx.blob if under_way.job is None else None)
+    async with ground.opened(ctx.blob) as file:
         chunk = Chunk(
             document=part.order.document,
             page_start=part.pages[0],
             page_end=part.pages[1],
-            file=await stack.enter_async_context(opening),
+            file=file,
             options=part.order.options,
-            under_way=under_way,
         )
-        if processor.page_units is not None and under_way.job is None:
-            asked: dict[str, Json] = {"page_units": list(processor.page_units), "first": chunk.page_start}
-            await ground.parser().call("fits", asked, files=[chunk.file.fileno()])
-        if processor.slot == "handler":
-            if processor.limit is not None:
-                await stack.enter_async_context(ctx.slot(units=processor.units(chunk)))
-            ctx.used(processor.name, CALLS, 1)
-        made = await processor.process(ctx, chunk)
-    if not under_way.count:
-        book(ctx, part, processor)
-    return made if isinstance(made, bytes) else model.encoded(made)
+        async with AsyncExitStack() as stack:
+            if processor.slot == "handler":
+                if processor.limit is not None:
+                    await stack.enter_async_context(ctx.slot(units=processor.units(chunk)))
+                ctx.used(processor.name, CALLS, 1)
+            pages = await processor.process(ctx, chunk)
+    ctx.used(processor.name, PAGES, part.size)
+    return pages if isinstance(pages, bytes) else model.encoded(pages)
 
 
-async def _kept(ground: Ground, ctx: Context, part: Part, key: str, result: bytes) -> Completed:
+async def _kept(ground: Ground, ctx: Context, part: Part, key: str, lines: bytes) -> Completed:
     """Stored and remembered before the attempt ends: should its lease be lost, what was paid for is not."""
-    header = await _header(ground, part, result)
+    header = _header(part, lines)
 
     def keep() -> str:
-        ref = ground.blobs().put(ctx.tenant, result)
+        ref = ground.blobs().put(ctx.tenant, lines)
         ground.ledger().remember(
             [Remembered(tenant=ctx.tenant, key=key, document=part.order.document, result_blob=ref.sha256)]
         )
@@ -128,10 +121,9 @@ async def _kept(ground: Ground, ctx: Context, part: Part, key: str, result: byte
     return Completed(result_json=header, result_blob=await asyncio.to_thread(keep))
 
 
-async def _header(ground: Ground, part: Part, result: bytes, *, reused: bool = False) -> str:
+def _header(part: Part, lines: bytes, *, reused: bool = False) -> str:
     """What a chunk's record tells of its result without reading it."""
-    told = await ground.pipeline(part.order.processor).described(ground, result, part.size)
-    said: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1], **told}
+    said: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1], **facts.of(lines, part.size)}
     return json_text.encode(said | {"reused": reused})
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from forebay.engine.context import Context
 from forebay.engine.signals import Permanent
 from forebay.engine.submission import Options
@@ -28,8 +26,7 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
         raise Permanent("The split was submitted without a document.", error_class=ErrorClass.BUG)
     processor = ground.processors[order.processor]
     async with ground.opened(ctx.blob) as file:
-        strict = not await asyncio.to_thread(_may_have_holes, ground, ctx)
-        terms = Terms(tenant=ctx.tenant, options=carried(ctx), max_pages=processor.max_pages, strict=strict)
+        terms = Terms(tenant=ctx.tenant, options=carried(ctx), max_pages=processor.max_pages)
         made = await cut(ground, file, order, terms)
     said = {
         "pages": made.page_count,
@@ -38,8 +35,3 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
         "notes": list(made.notes),
     }
     return Completed(result_json=json_text.encode(said), follow_ups=made.tasks)
-
-
-def _may_have_holes(ground: Ground, ctx: Context) -> bool:
-    job = ground.ledger().get_job(ctx.job_id or "")
-    return job is not None and job.allow_holes

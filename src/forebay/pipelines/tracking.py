@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from forebay.model.job import Job, member_id
 from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import Role, Status, Task
+from forebay.pipelines.ground import PIPELINE
 from forebay.pipelines.part import Part
-from forebay.pipelines.pipeline import NAMES
 from forebay.stores.base import Ledger
 
 
@@ -28,7 +28,7 @@ class Track:
 
 def track(ledger: Ledger, job: Job) -> Track | None:
     """None for a job of another pipeline."""
-    if job.pipeline not in NAMES:
+    if job.pipeline != PIPELINE:
         return None
     split = ledger.get(member_id(job.id, Role.SPLIT, 1))
     said = split.result if split else None

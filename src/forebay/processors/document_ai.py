@@ -18,7 +18,7 @@ from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.document import Page
 from forebay.model.payload import Json
-from forebay.processors.base import Chunk, Pace, Price
+from forebay.processors.base import Chunk, Pace
 from forebay.processors.credentials import Credentials
 from forebay.processors.document_ai_pages import Malformed, pages
 from forebay.processors.google_errors import judged
@@ -78,15 +78,12 @@ class DocumentAi:
     """`version` names Google's processor as well: what another one reads is another result."""
 
     name = "docai"
-    pipeline = "ocr"
     max_pages = MAX_PAGES_IMAGELESS
     max_bytes = (_MAX_REQUEST - 4096) * 3 // 4
-    page_units: tuple[float, float] | None = None
     limit: str | None = "docai"
     slot: SlotAt = "call"
     timeout_s = 150.0
     pace: Pace | None = None
-    price = Price()
 
     def __init__(
         self,

@@ -15,24 +15,21 @@ from forebay.model import payload as json_text
 from forebay.model.document import Page
 from forebay.model.names import check_count, check_duration, check_label, check_name
 from forebay.model.payload import Json
-from forebay.processors.base import Chunk, Pace, Price
+from forebay.processors.base import Chunk, Pace
 
-Function = Callable[[Context, Chunk], Awaitable[Sequence[Page] | bytes]]
+Function = Callable[[Context, Chunk], Awaitable[Sequence[Page]]]
 
 
 class ProcessorOptions(TypedDict, total=False):
     """What may be said of a processor when its function is registered."""
 
-    pipeline: str
     version: str
     max_pages: int
     max_bytes: int
-    page_units: tuple[float, float] | None
     limit: str | None
     slot: SlotAt
     timeout_s: float
     count: Callable[[Chunk], dict[str, int]] | None
-    price: Price
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,17 +38,14 @@ class FunctionProcessor:
 
     name: str
     function: Function
-    pipeline: str = "ocr"
     version: str = "1"
     max_pages: int = 20
     max_bytes: int = 40_000_000
-    page_units: tuple[float, float] | None = None
     limit: str | None = None
     slot: SlotAt = "handler"
     timeout_s: float = 60.0
     count: Callable[[Chunk], dict[str, int]] | None = None
     pace: Pace | None = field(init=False, default=None)
-    price: Price = field(default_factory=Price)
 
     def __post_init__(self) -> None:
         check_name("processor", self.name)
@@ -73,5 +67,5 @@ class FunctionProcessor:
         checked: dict[str, Json] = json.loads(json_text.encode(dict(options), what="options"))
         return checked
 
-    async def process(self, ctx: Context, chunk: Chunk) -> Sequence[Page] | bytes:
+    async def process(self, ctx: Context, chunk: Chunk) -> Sequence[Page]:
         return await self.function(ctx, chunk)

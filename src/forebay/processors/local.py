@@ -15,7 +15,7 @@ from forebay.engine.signals import Permanent
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.payload import Json
-from forebay.processors.base import Chunk, Pace, Price
+from forebay.processors.base import Chunk, Pace
 from forebay.processors.recognizing import Parser, Recognizer, Sheet
 from forebay.processors.tesseract import found, languages_of
 from forebay.rules.verdict import ErrorClass
@@ -29,16 +29,13 @@ class Local:
     """`parsers` is called when there is work; at most `cores` pages are recognized at once, whatever their chunk."""
 
     name = "local"
-    pipeline = "ocr"
     version = "1"
     max_pages = 20
     max_bytes = 128 * 1024 * 1024
-    page_units: tuple[float, float] | None = None
     limit: str | None = None
     slot: SlotAt = "call"
     timeout_s = 3600.0
     pace: Pace | None = Pace(scan_s=2.5, text_s=0.006)
-    price = Price()
 
     def __init__(self, parsers: Callable[[], Parser], *, cores: int | None = None) -> None:
         self._parsers = parsers

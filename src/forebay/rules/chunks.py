@@ -65,11 +65,6 @@ def result_key(
     return hashlib.sha256(json.dumps(known, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def entry_key(key: str, number: int) -> str:
-    """What the entries are known by that tell, one after the other, how a result is being made."""
-    return hashlib.sha256(f"{key} under way {number}".encode()).hexdigest()
-
-
 def next_key(key: str, lost: str) -> str:
     """What a result is known by after the one that was known by `key` was lost."""
     return hashlib.sha256(f"{key} {lost}".encode()).hexdigest()

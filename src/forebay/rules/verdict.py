@@ -233,8 +233,6 @@ _BY_TYPE = {
     "builtins.MemoryError": ErrorClass.PARSER_MEMORY,
     "asyncio.exceptions.CancelledError": ErrorClass.CANCELED,
     "concurrent.futures._base.CancelledError": ErrorClass.CANCELED,
-    # A provider's answer, looked at: it may do better the next time.
-    "forebay.errors.BadTags": ErrorClass.BAD_RESPONSE,
     "forebay.errors.StoreError": ErrorClass.SERVICE_UNAVAILABLE,
     "forebay.errors.SandboxFailed": ErrorClass.SERVICE_UNAVAILABLE,
 }

@@ -13,8 +13,8 @@ from forebay.observe.redact import STARS, mask_address
 
 PREFIX = "FOREBAY_"
 ADDRESSES = ("ledger", "limits", "blobs", "proxy")
-SECRETS = ("docai_token", "docai_api_key", "llm_api_key", "adobe_client_secret")
-FILES = ("docai_credentials", "llm_api_key_file", "adobe_credentials")
+SECRETS = ("docai_token", "docai_api_key", "llm_api_key")
+FILES = ("docai_credentials", "llm_api_key_file")
 _CENTURY_S = 100 * 366 * 86_400
 
 
@@ -125,12 +125,6 @@ class Settings(BaseModel):
     llm_api_version: str = Field("2024-10-21", max_length=64, description="Version of Azure's API.")
     llm_api_key: str | None = Field(None, max_length=1024, description="Key of the language model.")
     llm_api_key_file: Path | None = Field(None, description="File with that key, read again when it is refused.")
-    adobe_client_id: str | None = Field(None, max_length=256, description="Id of the client of Adobe PDF Services.")
-    adobe_client_secret: str | None = Field(None, max_length=1024, description="Secret of that client.")
-    adobe_credentials: Path | None = Field(
-        None, description="File with id and secret as Adobe hands it out, in place of both; read for each token."
-    )
-    adobe_url: Address | None = Field(None, description="Address of Adobe PDF Services; none is Adobe's own.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _defaults: dict[str, object] = PrivateAttr(default_factory=dict)

@@ -14,7 +14,6 @@ from pikepdf import Array, Dictionary, Name, Object, Page, Pdf
 from forebay.model.payload import Json
 from forebay.processors.pdf import image
 from forebay.processors.pdf.files import write
-from forebay.processors.pdf.fits import check_sizes
 from forebay.processors.pdf.opening import Opened, opened, said
 from forebay.processors.pdf.refused import Refused
 from forebay.rules.verdict import ErrorClass
@@ -30,8 +29,6 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     document, output = files
     max_pages, max_bytes, first = arguments["max_pages"], arguments["max_bytes"], arguments["first"]
     source = loaded(document, arguments["media_type"], max_pages=arguments["max_document_pages"])
-    if arguments.get("page_units"):
-        check_sizes(source.pages, arguments["page_units"], first)
     share = os.fstat(document).st_size / len(source.pages)
     listed: list[Json] = []
     notes = [*source.notes, *_remarks(source.pdf)]

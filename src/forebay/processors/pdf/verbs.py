@@ -28,9 +28,6 @@ VERBS: dict[str, Verb] = {
     "recognized": _of("recognized"),
     "searchable": _of("searchable"),
     "sizes": _of("sizes"),
-    "fits": _of("fits"),
-    "merge_tagged": _of("merge_tagged"),
-    "check_tagged": _of("check_tagged"),
 }
 
 

@@ -1,1 +1,0 @@
-"""Documents that are tagged, by a provider that the simulator plays."""
