@@ -18,7 +18,7 @@ from forebay.demo.clients import Client, GaveUp
 from forebay.demo.stopping import Stop
 
 _LOOK_S: Final = 0.1
-_WAYS: Final = {"docai": Client.docai}
+_WAYS: Final = {"docai": Client.docai, "adobe": Client.adobe}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ _OWN: Final = {
     "FOREBAY_DOCAI_PROJECT": "p",
     "FOREBAY_DOCAI_PROCESSOR": "demo",
     "FOREBAY_DOCAI_TOKEN": "for-the-simulator",
+    "FOREBAY_ADOBE_CLIENT_ID": "demo",
+    "FOREBAY_ADOBE_CLIENT_SECRET": "for-the-simulator",
 }
 
 

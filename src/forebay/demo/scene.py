@@ -31,13 +31,21 @@ class Scene:
 
 
 FULL: Final = Scene(
-    loads=(Load(api="docai", document_count=110, in_flight=5, n=30, per_s=6.0, latency=("docai=0.4..1.2",)),),
+    loads=(
+        Load(api="docai", document_count=110, in_flight=5, n=30, per_s=6.0, latency=("docai=0.4..1.2",)),
+        Load(
+            api="adobe", document_count=24, in_flight=8, n=20, per_s=6.0, latency=("adobe=0.1..0.3", "adobe.job=0.5..2")
+        ),
+    ),
     within_s=75.0,
     naive_s=35.0,
     again_count=8,
 )
 QUICK: Final = Scene(
-    loads=(Load(api="docai", document_count=27, in_flight=5, n=15, per_s=2.0, latency=("docai=0.2..0.6",)),),
+    loads=(
+        Load(api="docai", document_count=27, in_flight=5, n=15, per_s=2.0, latency=("docai=0.2..0.6",)),
+        Load(api="adobe", document_count=5, in_flight=4, n=10, per_s=2.0, latency=("adobe=0.1", "adobe.job=0.3..0.8")),
+    ),
     within_s=40.0,
     naive_s=6.0,
     again_count=3,
