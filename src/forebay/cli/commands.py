@@ -49,6 +49,7 @@ COMMANDS = {
     ),
     "plan": Command("Tell which bound of a limit binds, and the throughput to expect.", "plan:plan"),
     "simulate": Command("Stand in for the paid APIs on this machine, and record what was called.", "simulate:simulate"),
+    "demo": Command("Show on this machine that the promises hold: a simulated provider, workers, a kill.", "demo:demo"),
     "config show": Command("Show each setting, its value and who set it.", "config:show"),
     "doctor": Command("Check this installation and say what to do.", "doctor:doctor"),
     "store init": Command("Create the home folder, the ledger and the blob store.", "store:init"),

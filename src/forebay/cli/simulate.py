@@ -46,7 +46,7 @@ def simulate(
     """Until Ctrl-C or SIGTERM; then it prints its verdict. No store is used, and nothing leaves this machine."""
     if not 0 <= port <= _MAX_PORT:
         raise BadInput(f"port is {shown(port)}.", remedy=f"Give a whole number from 0 to {_MAX_PORT}.")
-    _require()
+    require()
     from forebay.simulate.addresses import addresses, environment
     from forebay.simulate.server import HOST, Simulator, bound, serve
     from forebay.simulate.verdict import verdict
@@ -75,7 +75,7 @@ def simulate(
         _show(made)
 
 
-def _require() -> None:
+def require() -> None:
     try:
         import eld  # noqa: F401 - whether it is there
         import pikepdf  # noqa: F401 - same

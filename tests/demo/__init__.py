@@ -1,0 +1,1 @@
+"""The demonstration, and how it judges."""
