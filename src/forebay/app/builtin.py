@@ -3,4 +3,4 @@
 from forebay.app.forebay import Forebay
 
 app = Forebay()
-app.documents  # noqa: B018 - the first look registers its steps
+app.documents.pipeline  # noqa: B018 - the first look registers its steps

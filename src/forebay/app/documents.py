@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
@@ -59,10 +60,21 @@ class AppDocuments:
             max_pages=lambda: app.settings.document_max_pages,
             budgets=self.budgets,
         )
-        self.pipeline = Documents(ground, processors, app.registry, absent=providers.ABSENT)
-        self.pipeline.add(Local(self.parsers))
-        for processor in providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers):
-            self.pipeline.add(processor, optional=True)
+        self._known = Documents(ground, processors, app.registry, absent=providers.ABSENT)
+        self._known.add(Local(self.parsers))
+
+    def add(self, processor: Processor) -> None:
+        """One of the code's; no settings are read for it, since any process may import that code."""
+        self._known.add(processor)
+
+    @cached_property
+    def pipeline(self) -> Documents:
+        """With the paid processors of the settings."""
+        app = self._app
+        given = providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers)
+        for processor in [*given]:
+            self._known.add(processor, optional=True)
+        return self._known
 
     def bound(self, budget: Budget) -> None:
         self._budgets.append(budget)

@@ -179,7 +179,7 @@ class Forebay:
         from forebay.processors.function import FunctionProcessor  # noqa: PLC0415 - only for documents
 
         def register(function: P) -> P:
-            self.documents.pipeline.add(FunctionProcessor(name=name, function=function, **options))
+            self.documents.add(FunctionProcessor(name=name, function=function, **options))
             return function
 
         return register
@@ -212,8 +212,9 @@ class Forebay:
         return language_model(self.settings, transport=lambda: self.transport)
 
     def check_documents(self) -> None:
-        """Refuses settings of documents that cannot be used, before anything begins."""
+        """Reads the settings of documents, and refuses those that cannot be used, before anything begins."""
         if "documents" in vars(self):
+            self.documents.pipeline  # noqa: B018 - the first look registers what the settings name
             self.documents.budgets()
 
     async def aclose_documents(self) -> None:
@@ -362,6 +363,7 @@ class Forebay:
         """Around all tasks at once, for those who ask about many."""
         from forebay.app.explain import Explainer  # noqa: PLC0415 - those who only submit need none of it
 
+        self.check_documents()
         return Explainer(self.ledger, self.limits.found, self.registry, now=time.time())
 
     def result(self, identifier: str, *, timeout_s: float | None = None) -> Json | bytes:

@@ -23,6 +23,8 @@ _MEMORY_MB: Final = 2048
 _POOR: Final = 0.65
 _GOOD: Final = 0.8
 _ENOUGH_WORDS: Final = 8
+# What is read on end reads as well when it is turned, give or take a speck; only then its lines can be marked.
+_NEARLY: Final = 0.95
 
 
 class Parser(Protocol):
@@ -108,7 +110,7 @@ class Recognizer:
                 best = max(best, await self._attempt(sheet, 0, self._careful), key=lambda each: each.worth)
             for turn in best.turns:
                 other = await self._attempt(sheet, turn, self._careful)
-                if other.worth >= best.worth:
+                if other.worth >= best.worth * (_NEARLY if best.on_end else 1.0):
                     best = other
                 if best is other and other.confidence >= _GOOD:
                     break
