@@ -194,8 +194,7 @@ class Renewal:
     drain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """What became of one submission: `created`, `existing` (the same, again) or `conflict`."""
 
     id: str

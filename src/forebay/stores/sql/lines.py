@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Want
 from forebay.model.task import NewTask, Task
 from forebay.rules import fairness, pausing
 from forebay.rules.fairness import Line, Place
 from forebay.rules.pausing import Left, Pauses
+from forebay.rules.unit import new_task
 from forebay.stores.base import MAX_LANES, promoted
 from forebay.stores.sql import rows
 from forebay.stores.sql.statement import Statement, Steps, ask, encode
@@ -229,12 +231,26 @@ class Newcomers:
 
 
 def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None]) -> None:
-    """Those of a bulk mostly differ by their ids and payloads alone: what they have in common goes out once."""
+    """Many mostly differ by their ids and payloads alone: what they have in common goes out once."""
     if len({row[1:] for row in added}) == 1:
-        common = dict(zip(_ALIKE, added[0][1:], strict=True))
-        tx.write("add_alike", ids=[row[0] for row in added], payloads=payloads, **common)
+        _write_alike(tx, added[0], [row[0] for row in added], payloads)
     else:
         tx.write("add_tasks", rows=added, payloads=payloads)
+
+
+def _write_alike(tx: Transaction, one: tuple[Any, ...], ids: Sequence[str], payloads: Sequence[str | None]) -> None:
+    tx.write("add_alike", ids=ids, payloads=payloads, **dict(zip(_ALIKE, one[1:], strict=True)))
+
+
+def add_bulk(tx: Transaction, bulk: Bulk) -> Steps[None]:
+    """Tasks without a flow, whose ids nobody ever had: they share one place."""
+    place = place_of(bulk.first, None)
+    heads, tails = yield from tx.ask(*ends([place]))
+    task = new_task(bulk.first, None, tx.now)
+    (tag,) = fairness.tags([place], *_known_ends(heads, tails))
+    one = _added_row(task, tag if task.available_at <= tx.now else None, 0)
+    _write_alike(tx, one, bulk.ids, bulk.texts)
+    tx.woken = True
 
 
 def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
