@@ -46,6 +46,8 @@ class SqlLedger(ABC):
     """What both databases have in common, which is everything but the way there."""
 
     group_tasks: ClassVar[int] = 1000
+    one_batch: ClassVar[bool] = False
+    """Whether an exchange is first tried in one batch, which is one round trip."""
 
     def __init__(self) -> None:
         self._guess = Guess()
@@ -110,6 +112,10 @@ class SqlLedger(ABC):
             idle = self._look(exchange.idle, session_id, n, self._guess, wants)
             if idle is not None:
                 return idle
+        if self.one_batch and wants and not releases:
+            done = self._write(exchange.quick, session_id, n, self._guess, settles=settles, wants=wants)
+            if done is not None:
+                return done
         return self._write(exchange.run, session_id, n, self._guess, settles=settles, releases=releases, wants=wants)
 
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:

@@ -23,14 +23,55 @@ _STATEMENT_SIZE = 64 * 1024 * 1024  # of payloads in one argument
 _LEAST_SPARE = 20
 _MOST_CROWD = 8
 _MOST_GUESSED = 16
+_MIXED_FOR = 50  # looks at a lane
+_MOST_SEQS = 50_000
 
 
 class Guess:
-    """What was true of late, and may be again: the lanes of each kind, and how many others claim as well."""
+    """What was true of late, and may be again: the lanes of each kind, and how many others claim as well.
+
+    `due`: delayed tasks wait to be promoted. `seqs`: the numbers of tasks that were claimed here.
+    """
 
     def __init__(self) -> None:
         self.lanes: dict[str, tuple[str, ...]] = {}
+        self.seqs: dict[str, int] = {}
+        self.due = False
         self._crowd = 0
+        self._lone: dict[str, int] = {}
+
+    def lanes_of(self, want: Want) -> tuple[str, ...]:
+        return (want.lane,) if want.lane else self.lanes.get(want.kind, ())
+
+    def is_lone(self, lane: str) -> bool:
+        """Whether only lone tasks were seen in it of late."""
+        return self._lone.get(lane, _MIXED_FOR) == 0
+
+    def looked(self, view: View, now: float) -> None:
+        self.due = view.is_due(now)
+        self.lanes.update({kind: tuple(lanes[:_MOST_GUESSED]) for kind, lanes in view.lanes.items() if lanes})
+
+    def saw(self, lane: str, found: Sequence[Ready]) -> None:
+        """Tasks at the head of a lane; where some of a job were among them, it is taken for lone a while later only."""
+        if any(one.job_id is not None for one in found):
+            self.mixed(lane)
+        elif found:
+            self._lone[lane] = max(0, self._lone.get(lane, 0) - 1)
+
+    def mixed(self, lane: str) -> None:
+        self._lone[lane] = _MIXED_FOR
+
+    def lone(self, lane: str) -> None:
+        self._lone[lane] = 0
+
+    def remember(self, claimed: Iterable[tuple[str, int]]) -> None:
+        if len(self.seqs) > _MOST_SEQS:
+            self.seqs.clear()  # most were handed back, or taken away: those that are still here are found by their ids
+        self.seqs.update(claimed)
+
+    def forget(self, ended: Iterable[tuple[str, int]]) -> None:
+        for task_id, _ in ended:
+            self.seqs.pop(task_id, None)
 
     def spare(self, count: int) -> int:
         """How many candidates to read beside those that are wanted, because others may be quicker."""
@@ -106,30 +147,31 @@ def look(
     if not kinds:
         return (yield from tx.ask(*first)), View({}, [], {}, {})
     asked = _lines(tx, wants, guess, guess.lanes)
-    answers = yield from tx.ask(
-        *first,
-        ask("pauses"),
-        ask("next_due", kinds=kinds),
-        ask("lanes", kinds=kinds, most=MAX_LANES),
-        *_ready(asked),
-    )
+    answers = yield from tx.ask(*first, *looks(kinds), *_ready(asked))
     pauses, due, found, *ready = answers[len(first) :]
-    by_kind: dict[str, list[str]] = {kind: [] for kind in kinds}
-    for kind, lane in found:
-        by_kind[kind].append(lane)
-    view = View(
-        pausing.in_force(map(rows.pause, pauses), tx.now),
-        [row[0] for row in due],
-        by_kind,
-        {lane: list(map(Ready._make, each)) for (_, lane), each in zip(asked, ready, strict=True)},
-    )
-    known = {kind: tuple(lanes) for kind, lanes in by_kind.items()}
+    view = view_of(kinds, pauses, due, found, tx.now)
+    view.ready |= {lane: list(map(Ready._make, each)) for (_, lane), each in zip(asked, ready, strict=True)}
+    known = {kind: tuple(lanes) for kind, lanes in view.lanes.items()}
     unseen = {line: most for line, most in _lines(tx, wants, guess, known).items() if line not in asked}
     if unseen:
         more = yield from tx.ask(*_ready(unseen))
         view.ready |= {lane: list(map(Ready._make, each)) for (_, lane), each in zip(unseen, more, strict=True)}
-    guess.lanes.update({kind: lanes[:_MOST_GUESSED] for kind, lanes in known.items() if lanes})
+    for lane, some in view.ready.items():
+        guess.saw(lane, some)
+    guess.looked(view, tx.now)
     return answers[: len(first)], view
+
+
+def looks(kinds: list[str]) -> tuple[Statement, Statement, Statement]:
+    return ask("pauses"), ask("next_due", kinds=kinds), ask("lanes", kinds=kinds, most=MAX_LANES)
+
+
+def view_of(kinds: list[str], pauses: Sequence[Any], due: Sequence[Any], found: Sequence[Any], now: float) -> View:
+    """What `looks` said, at an instant."""
+    by_kind: dict[str, list[str]] = {kind: [] for kind in kinds}
+    for kind, lane in found:
+        by_kind[kind].append(lane)
+    return View(pausing.in_force(map(rows.pause, pauses), now), [row[0] for row in due], by_kind, {})
 
 
 def _ready(lines: Mapping[tuple[str, str], int]) -> Iterator[Statement]:
