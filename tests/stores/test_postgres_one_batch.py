@@ -33,7 +33,7 @@ class Bold(Guess):
 
     right = 0
 
-    def is_lone(self, lane: str) -> bool:  # noqa: ARG002 - whichever it is
+    def is_lone(self, lane: str) -> bool:
         return True
 
     def lone(self, lane: str) -> None:
@@ -68,7 +68,7 @@ class TestBoldGuesses(
 
     def make_ledger(self, clock: Clock) -> PostgresLedger:
         ledger = PostgresLedger(self._address, clock=clock)
-        self.guess = ledger._guess = Bold()  # noqa: SLF001 - what is tested here
+        self.guess = ledger._guess = Bold()
         return ledger
 
     def reopen(self, ledger: Ledger, clock: Clock) -> PostgresLedger:
