@@ -11,12 +11,13 @@ from forebay.engine.registry import Registry
 from forebay.engine.submission import served_limit
 from forebay.errors import ForebayError, NotFound
 from forebay.limits.limiter import Limiter
+from forebay.model.callback import KIND as CALLBACK
 from forebay.model.exchange import Session
 from forebay.model.job import Job
 from forebay.model.lane import Lane
 from forebay.model.names import kind_of, limit_of
 from forebay.model.query import Query
-from forebay.model.task import Status, Task, WaitReason
+from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules.foresight import Outlook
 from forebay.rules.standing import NOBODY, Standing, job_standing, next_in, standing
 from forebay.rules.why import Gate, LimitView, Surroundings
@@ -75,8 +76,9 @@ class Explainer:
         """The task that the job waits for next: one that runs tells less than one that cannot."""
         for status in (Status.PENDING, Status.RUNNING):
             page = self._ledger.list_tasks(Query(job_id=job.id, status=status, size=_LOOKED_AT))
-            if page.items:
-                return min(page.items, key=lambda task: task.available_at)
+            own = [task for task in page.items if task.role is not Role.FOLLOW]
+            if own:
+                return min(own, key=lambda task: task.available_at)
         return None
 
     def _around(self, task: Task, *, more: int = 0) -> Surroundings:
@@ -128,6 +130,8 @@ class Explainer:
 
     def _limit_of(self, kind: str, lane_name: str) -> str | None:
         """Of a task that was submitted by somebody who did not know the limit of its kind, its workers do."""
+        if kind == CALLBACK:
+            return None  # what stands behind the @ is a host
         known = self._registry.find(kind)
         return limit_of(lane_name) or (known.limit if known else served_limit(self._sessions, kind))
 

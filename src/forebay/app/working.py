@@ -126,15 +126,18 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     optional = [kind for kind in app.registry if kind.optional and kind.name != options.get("needs")]
     left_out = {kind.name for kind in app.limits.undefined(optional)} if optional else set()
     registry = app.registry.without(left_out) if left_out else app.registry
+    target = options.get("target") or locate(app)
+    registry.check_runnable(target)
+    with_callbacks = registry.plus(app.callbacks.kind())
     return Worker(
         app.ledger,
-        registry,
+        with_callbacks,
         app.submissions,
         name=options.get("name") or f"{socket.gethostname()}-{os.getpid()}",
         limits=limits,
         limiter=lambda: app.limiter,
         tell_limits=partial(app.limits.tell, registry),
-        target=options.get("target") or locate(app),
+        target=target,
         bounds=Bounds(
             memory_bytes=memory_mb and memory_mb * 1024 * 1024,
             cpu_s=settings.handler_cpu_s,
