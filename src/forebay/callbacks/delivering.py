@@ -91,7 +91,8 @@ class Deliverer:
         what = "a redirect, which is not followed" if answer.status in _MOVED else "no success"
         return Retry(
             f"The receiver answered {answer.status}: {what}.",
-            error_class=ErrorClass.SERVICE_UNAVAILABLE if hint_s is not None else ErrorClass.BAD_RESPONSE,
+            # Not by what it says: of other classes fewer attempts are worth while.
+            error_class=ErrorClass.SERVICE_UNAVAILABLE,
             delay_s=self._pause_s(ctx.retry_count, hint_s),
         )
 

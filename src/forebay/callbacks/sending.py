@@ -1,4 +1,4 @@
-"""Makes the one request of an attempt: to a checked address, under the URL's own name; of the answer it reads little."""
+"""Makes the one request of an attempt: to a checked address, under the name of the URL; reads little of the answer."""
 
 from __future__ import annotations
 

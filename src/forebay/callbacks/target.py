@@ -16,6 +16,7 @@ from forebay.ids import shown
 
 MAX_LENGTH: Final = 2000
 _PORTS = {"https": 443, "http": 80}
+_PORTS_END = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def read(url: object, policy: Policy) -> Target:
         host = target.host
     except (httpx2.InvalidURL, UnicodeError, ValueError):
         raise _refused(url, "is no URL", "Give one such as https://example.com/callbacks.") from None
-    if target.url.scheme not in _PORTS or not host:
+    if target.url.scheme not in _PORTS or not host or not 0 < target.port < _PORTS_END:
         raise _refused(url, "is no web address", "Begin it with https://.")
     if target.url.userinfo or target.url.fragment:
         raise _refused(url, "has a password or a fragment", "Leave them out: callbacks are signed.")
@@ -88,7 +89,8 @@ def read(url: object, policy: Policy) -> Target:
 def _check_host(target: Target, policy: Policy, url: str) -> None:
     address = parsed(target.host)
     where = None if address is None else reach(address)
-    if target.host == "localhost" or target.host.endswith(".localhost"):
+    name = target.host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
         where = Reach.LOOPBACK
     if where is not None and not policy.lets(target.host, where):
         remedy = {
