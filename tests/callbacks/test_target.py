@@ -73,6 +73,12 @@ def test_this_machine_takes_a_flag_of_its_own() -> None:
         read("http://127.0.0.1:8000/", Policy.read("127.0.0.1", loopback=False))
 
 
+def test_with_the_flag_a_name_of_others_does_not_lead_to_this_machine_all_the_same() -> None:
+    flagged = Policy.read("hooks.lan", loopback=True)
+    assert [flagged.lets(host, Reach.LOOPBACK) for host in ("127.0.0.1", "localhost", "::1", "hooks.lan")] == [True] * 4
+    assert not flagged.lets("rebinding.example", Reach.LOOPBACK)
+
+
 def test_metadata_is_out_of_reach_whatever_the_operator_lets_pass() -> None:
     generous = Policy.read("metadata.internal,169.254.169.254", loopback=True)
     assert not generous.lets("metadata.internal", Reach.FORBIDDEN)

@@ -21,7 +21,10 @@ _PORTS_END = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`hosts` are those inside the operator's own network that callbacks may go to; this machine takes a flag."""
+    """`hosts` are those inside the operator's own network that callbacks may go to; this machine takes a flag as well.
+
+    With the flag, names that say so lead to this machine, and hosts that are named here; no other name does.
+    """
 
     hosts: frozenset[str] = frozenset()
     loopback: bool = False
@@ -40,7 +43,7 @@ class Policy:
             case Reach.INTERNAL:
                 return host in self.hosts
             case Reach.LOOPBACK:
-                return self.loopback
+                return self.loopback and (host in self.hosts or _is_own(host))
             case Reach.FORBIDDEN:
                 return False
 
@@ -86,12 +89,16 @@ def read(url: object, policy: Policy) -> Target:
     return target
 
 
+def _is_own(host: str) -> bool:
+    """Whether the name itself says that it is this machine: others must not turn out to be."""
+    address = parsed(host)
+    name = host.rstrip(".")
+    return name == "localhost" or name.endswith(".localhost") if address is None else reach(address) is Reach.LOOPBACK
+
+
 def _check_host(target: Target, policy: Policy, url: str) -> None:
     address = parsed(target.host)
-    where = None if address is None else reach(address)
-    name = target.host.rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        where = Reach.LOOPBACK
+    where = reach(address) if address is not None else Reach.LOOPBACK if _is_own(target.host) else None
     if where is not None and not policy.lets(target.host, where):
         remedy = {
             Reach.LOOPBACK: "Set callback_loopback=allow to let callbacks go to this machine.",
