@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
@@ -57,7 +58,7 @@ class Receiver:
         self.secrets.write_text(json.dumps(secrets))
 
     @property
-    def seen(self) -> list[dict[str, str]]:
+    def seen(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.record.read_text().splitlines()] if self.record.exists() else []
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:

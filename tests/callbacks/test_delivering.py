@@ -225,7 +225,7 @@ def test_a_ledger_that_machines_share_needs_a_key_that_they_share(here: Ground, 
 
 
 class _Fixed(Sender):
-    async def post(self, target: object, headers: object, body: bytes) -> Answer:  # type: ignore[override]
+    async def post(self, target: object, headers: object, body: bytes) -> Answer:
         return ANSWERS[0]
 
 

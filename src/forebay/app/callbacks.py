@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from forebay import ids
 from forebay.callbacks import guard, keys, signing, target
+from forebay.callbacks.alerting import Alert, Alerts
 from forebay.callbacks.delivering import SCHEDULE_S, Deliverer
 from forebay.callbacks.sending import Sender
 from forebay.callbacks.target import Policy
@@ -35,7 +36,7 @@ class AppCallbacks:
     def __init__(self, app: Forebay) -> None:
         self._app = app
         self.look_up = guard.resolve
-        self.schedule_s = SCHEDULE_S
+        self.schedule_s: tuple[float, ...] = SCHEDULE_S
 
     @cached_property
     def policy(self) -> Policy:
@@ -192,6 +193,29 @@ class AppCallbacks:
             idempotency_key=key,
         )
         return self._app.ledger.submit([task])[0]
+
+    def alerts(self) -> Alerts | None:
+        """What tells the operator; None where no alert_url is set. Refuses one that alerts may not go to."""
+        url = self._app.settings.alert_url
+        if url is None:
+            return None
+        endpoint_id = target.read(url, self.policy).endpoint_id(DEFAULT_TENANT)
+
+        def tell(alert: Alert) -> None:
+            if not self._is_own(endpoint_id, alert):
+                self.tell(self.known_endpoint(url), alert.name, alert.data, key=alert.key)
+
+        return Alerts(tell)
+
+    def _is_own(self, endpoint_id: str, alert: Alert) -> bool:
+        """Whether an alert would tell of an alert that did not arrive, and so on for ever."""
+        if alert.data.get("endpoint_id") == endpoint_id:
+            return True
+        if alert.data.get("kind") != KIND:
+            return False
+        failed = self._app.ledger.get(str(alert.data["task_id"]))
+        payload = None if failed is None else failed.payload
+        return isinstance(payload, dict) and payload.get("endpoint") == endpoint_id
 
     def known_endpoint(self, url: str, tenant: str = DEFAULT_TENANT) -> Endpoint:
         """The endpoint of a URL, made if need be."""

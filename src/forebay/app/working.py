@@ -85,11 +85,16 @@ async def awork(
         for number in _SIGNALS:
             loop.add_signal_handler(number, drain, signal.Signals(number).name)
     watch = None if beside is None else loop.create_task(_beside(beside, worker.drain))
+    alerts = app.callbacks.alerts()
+    if alerts is not None:
+        alerts.start()
     try:
         await worker.run()
         if watch is not None and watch.done():
             watch.result()
     finally:
+        if alerts is not None:
+            await asyncio.to_thread(alerts.close)
         # The signals stay ours until the loop is closed: one that comes late must not end what has ended well.
         if watch is not None:
             watch.cancel()

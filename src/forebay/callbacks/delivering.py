@@ -23,7 +23,7 @@ from forebay.rules import retry_after
 from forebay.rules.verdict import ErrorClass
 from forebay.stores.base import Ledger
 
-SCHEDULE_S: Final = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
+SCHEDULE_S: Final[tuple[float, ...]] = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 """What Standard Webhooks proposes: the pauses before each further attempt, three days in all."""
 
 PLACES: Final = Places(in_all=20, per_lane=2)
