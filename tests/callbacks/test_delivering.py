@@ -188,6 +188,12 @@ def test_a_new_secret_signs_beside_the_old_one(here: Ground, receiver: Make) -> 
     assert json.loads(hook.seen[0]["body"])["type"] == "test"
 
 
+def test_a_callback_that_waits_says_why_and_its_host_is_taken_for_no_limit(here: Ground, receiver: Make) -> None:
+    made = here.app.callbacks.test(here.app.callbacks.known_endpoint(receiver().url()))
+    assert [str(reason.reason) for reason in here.app.why(made.id)] == ["no_worker"]
+    assert here.app.standing(made.id).limit is None
+
+
 def test_one_dead_endpoint_does_not_keep_others_waiting(here: Ground, receiver: Make) -> None:
     dead, well = receiver("dead"), receiver("well")
     for number in range(30):
@@ -215,10 +221,10 @@ def test_a_url_that_is_not_public_is_refused_when_the_job_is_handed_in(here: Gro
 
 
 def test_a_ledger_that_machines_share_needs_a_key_that_they_share(here: Ground, tmp_path: Path) -> None:
-    kept = Ground(tmp_path / "kept", HANDLERS)
-    first, second = kept.app.callbacks.key(), kept.app.callbacks.key()
-    assert first == second
-    assert (tmp_path / "kept" / "callback.key").stat().st_mode & 0o777 == 0o600
+    kept, other = Ground(tmp_path / "kept", HANDLERS), Ground(tmp_path / "other", HANDLERS)
+    assert kept.app.callbacks.key() == other.app.callbacks.key()
+    assert (tmp_path / "ledger.db-callback.key").stat().st_mode & 0o777 == 0o600
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ledger.db-callback.key"]
     kept.app._given_ledger = "postgresql://db.example/forebay"
     with pytest.raises(BadInput, match="FOREBAY_CALLBACK_KEY"):
         kept.app.callbacks.key()

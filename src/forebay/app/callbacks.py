@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,8 @@ from forebay.engine.registry import Kind
 from forebay.errors import NotFound, StoreBusy
 from forebay.model.callback import KIND, Callback, Endpoint
 from forebay.model.exchange import Acted, Action, Submitted
-from forebay.model.query import Page, Query
+from forebay.model.names import lane_of
+from forebay.model.query import MAX_PAGE, Page, Query
 from forebay.model.task import DEFAULT_TENANT, NewTask, Status, Task
 from forebay.stores.address import sqlite_file
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _MORE_S = 30.0  # beside the call itself: to look up the endpoint, and for a machine that is busy
 _TRIES = 20
+_PAGES = 20
 
 
 class AppCallbacks:
@@ -44,10 +47,22 @@ class AppCallbacks:
         return Policy.read(settings.callback_hosts, loopback=settings.callback_loopback == "allow")
 
     def key(self) -> bytes:
-        settings = self._app.settings
-        given = self._app.ledger_address
-        shared = given is not None and not given.startswith("memory:") and sqlite_file(given) is None
-        return keys.key_of(settings.callback_key, settings.home, shared=shared)
+        """What all secrets follow from: of the settings, or of the ledger's own place."""
+        given = self._app.settings.callback_key
+        if given is not None:
+            return given.encode()
+        address = self._app.ledger_address
+        if address is None or address.startswith("memory:"):
+            return self._passing_key
+        file = sqlite_file(address)
+        if file is None:
+            raise keys.unshared()
+        return keys.key_beside(file)
+
+    @cached_property
+    def _passing_key(self) -> bytes:
+        """Of a ledger that ends with this process."""
+        return secrets.token_bytes(32)
 
     @property
     def sender(self) -> Sender:
@@ -119,21 +134,21 @@ class AppCallbacks:
         return self._app.ledger.list_tasks(query)
 
     def deliveries_of(self, endpoint: Endpoint, *, most: int = 20) -> list[Task]:
-        """The latest to one endpoint, with what they said."""
+        """The latest to one endpoint, with what they said; of the tenant's last thousands, not of all ever made."""
+        lane = lane_of(KIND, target.Target.of(endpoint.url).lane)
         found: list[Task] = []
         after: str | None = None
-        while True:
-            page = self.deliveries(tenant=endpoint.tenant, after=after, size=500)
+        for _ in range(_PAGES):
+            page = self.deliveries(tenant=endpoint.tenant, after=after, size=MAX_PAGE)
             for row in page.items:
-                task = self._app.ledger.get(row.id)
-                payload = task.payload if task is not None else None
+                task = self._app.ledger.get(row.id) if row.lane == lane else None
+                payload = None if task is None else task.payload
                 if task is not None and isinstance(payload, dict) and payload.get("endpoint") == endpoint.id:
                     found.append(task)
-                    if len(found) == most:
-                        return found
             after = page.next
-            if after is None:
-                return found
+            if after is None or len(found) >= most:
+                break
+        return found[:most]
 
     def secret(self, endpoint: Endpoint) -> str:
         """What its receiver verifies with."""

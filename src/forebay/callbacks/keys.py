@@ -1,4 +1,4 @@
-"""Keeps the key that the secrets of callbacks follow from: as the settings give it, or in a file of its own."""
+"""Keeps the key that the secrets of callbacks follow from where the settings give none: in a file beside the ledger."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 from forebay.errors import BadInput
 from forebay.observe.redact import hide_given
 
-_FILE = "callback.key"
+_ENDING = "-callback.key"
 _LEAST = 16
 
 
-def key_of(given: str | None, home: Path, *, shared: bool) -> bytes:
-    """`shared`: other machines use the same ledger, and would not have this machine's file."""
-    if given is not None:
-        return given.encode()
-    if shared:
-        raise BadInput(
-            "Callbacks of a ledger that machines share need a key that they share.",
-            remedy="Set FOREBAY_CALLBACK_KEY to the same long random text for all of them.",
-        )
-    file = home / _FILE
+def unshared() -> BadInput:
+    return BadInput(
+        "Callbacks of a ledger that machines share need a key that they share.",
+        remedy="Set FOREBAY_CALLBACK_KEY to the same long random text for all of them.",
+    )
+
+
+def key_beside(ledger: Path) -> bytes:
+    """Made when it is first needed; all processes that use the file of the ledger find this one, too."""
+    file = ledger.with_name(ledger.name + _ENDING)
     try:
         text = file.read_text("ascii").strip()
     except FileNotFoundError:
@@ -37,7 +37,7 @@ def key_of(given: str | None, home: Path, *, shared: bool) -> bytes:
 
 def _made(file: Path) -> str:
     """Of several processes that make it at once, one wins and all use what it wrote."""
-    draft = file.with_name(f".{_FILE}.{secrets.token_hex(8)}")
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:  # noqa: PTH123 - with its mode from the start

@@ -54,6 +54,11 @@ class Target:
 
     url: httpx2.URL
 
+    @classmethod
+    def of(cls, url: str) -> Target:
+        """Of a URL that was read before."""
+        return cls(httpx2.URL(url))
+
     @cached_property
     def host(self) -> str:
         """As it is looked up: in ASCII, without brackets."""
@@ -77,7 +82,7 @@ def read(url: object, policy: Policy) -> Target:
     if not isinstance(url, str) or not url.isprintable() or len(url) > MAX_LENGTH:
         raise BadInput(f"The callback {shown(url)} is no URL.", remedy=f"Give one of up to {MAX_LENGTH} characters.")
     try:
-        target = Target(httpx2.URL(url))
+        target = Target.of(url)
         host = target.host
     except (httpx2.InvalidURL, UnicodeError, ValueError):
         raise _refused(url, "is no URL", "Give one such as https://example.com/callbacks.") from None

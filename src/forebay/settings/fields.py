@@ -147,7 +147,7 @@ class Settings(BaseModel):
         None,
         min_length=16,
         max_length=1024,
-        description="Key that the secrets of callbacks follow from; none is a file.",
+        description="Key that the secrets of callbacks follow from; none is a file beside the ledger.",
     )
     alert_url: Address | None = Field(None, description="Where alerts are sent, as callbacks are; none sends none.")
 
