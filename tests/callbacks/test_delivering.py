@@ -190,7 +190,7 @@ def test_a_new_secret_signs_beside_the_old_one(here: Ground, receiver: Make) -> 
 
 def test_a_callback_that_waits_says_why_and_its_host_is_taken_for_no_limit(here: Ground, receiver: Make) -> None:
     made = here.app.callbacks.test(here.app.callbacks.known_endpoint(receiver().url()))
-    assert [str(reason.reason) for reason in here.app.why(made.id)] == ["no_worker"]
+    assert [str(reason.code) for reason in here.app.why(made.id)] == ["no_worker"]
     assert here.app.standing(made.id).limit is None
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from forebay.callbacks.target import Target
 from forebay.testing.conformance.announcing import callback
 from forebay.testing.workers import job_of
 from tests.cli.ground import Ground
@@ -15,7 +16,8 @@ def _failed(here: Ground) -> str:
     """A job whose callback to a known endpoint failed for good; the id of that callback."""
     endpoint = here.ok("callbacks", "test", URL, "-o", "json").json["id"]
     known = here.ok("callbacks", "list", "-o", "json").json[0]["id"]
-    new = replace(job_of(1, merge=False), callback=replace(callback(), endpoint=known, url=URL))
+    told = replace(callback(), endpoint=known, url=URL, host=Target.of(URL).lane)
+    new = replace(job_of(1, merge=False), callback=told)
     here.submit(new)
     with here.worker() as worker:
         worker.complete(worker.take())
