@@ -65,8 +65,11 @@ def test_many_of_a_sort_are_told_once_a_minute(heard: _Heard) -> None:
 
 def test_whoever_emits_does_not_wait_for_the_alert() -> None:
     may_go = threading.Event()
-    slow = Alerts(lambda alert: may_go.wait(20) and None)
-    slow.start()
+
+    def tell(alert: Alert) -> None:
+        may_go.wait(20)
+
+    slow = Alerts(tell).start()
     emit("quota_exhausted", limit="docai", retry_in_s=3600.0)
     may_go.set()
     slow.close()

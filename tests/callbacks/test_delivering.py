@@ -212,6 +212,11 @@ def test_one_dead_endpoint_does_not_keep_others_waiting(here: Ground, receiver: 
     assert len(dead.seen) <= 2 * PLACES.per_lane + 2
 
 
+def test_the_kind_of_callbacks_is_nobody_elses(here: Ground) -> None:
+    with pytest.raises(BadInput, match="another name"):
+        here.app.task("callback")
+
+
 def test_a_url_that_is_not_public_is_refused_when_the_job_is_handed_in(here: Ground, tmp_path: Path) -> None:
     strict = Ground(tmp_path, HANDLERS, callback_key=KEY)
     with pytest.raises(BadInput, match="callback_loopback"):

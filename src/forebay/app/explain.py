@@ -11,7 +11,6 @@ from forebay.engine.registry import Registry
 from forebay.engine.submission import served_limit
 from forebay.errors import ForebayError, NotFound
 from forebay.limits.limiter import Limiter
-from forebay.model.callback import KIND as CALLBACK
 from forebay.model.exchange import Session
 from forebay.model.job import Job
 from forebay.model.lane import Lane
@@ -130,8 +129,6 @@ class Explainer:
 
     def _limit_of(self, kind: str, lane_name: str) -> str | None:
         """Of a task that was submitted by somebody who did not know the limit of its kind, its workers do."""
-        if kind == CALLBACK:
-            return None  # what stands behind the @ is a host
         known = self._registry.find(kind)
         return limit_of(lane_name) or (known.limit if known else served_limit(self._sessions, kind))
 

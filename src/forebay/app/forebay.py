@@ -23,6 +23,7 @@ from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound
 from forebay.model.exchange import Acted, Action, Session, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
+from forebay.model.names import CALLBACK
 from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Status, Task
 from forebay.rules.standing import Standing
@@ -165,6 +166,9 @@ class Forebay:
         With a limit the handler is one call of it: its slot, of so many units, is taken right before it starts.
         slot="call" leaves that to the handler, for each call it makes: `async with ctx.slot(): …`.
         """
+
+        if kind == CALLBACK:
+            raise BadInput(f"{kind!r} is a kind of Forebay's own.", remedy="Give yours another name.")
 
         def register(handler: H) -> H:
             self.registry.add(Kind(name=kind, handler=handler, **options))

@@ -61,7 +61,9 @@ class Alerts:
         if key in self._last:
             return
         self._last = dict.fromkeys([*self._last, key][-_MOST_WAITING:])
-        data = {each: value for each, value in fields.items() if value is None or isinstance(value, (str, int, float))}
+        data: dict[str, object] = {
+            each: value for each, value in fields.items() if value is None or isinstance(value, (str, int, float))
+        }
         try:
             self._waiting.put_nowait(Alert(called, data, key))
         except queue.Full:

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 
 from forebay import ids
 from forebay.errors import BadInput
-from forebay.model.names import check_count, check_duration, check_label, check_name
+from forebay.model.names import CALLBACK, check_count, check_duration, check_label, check_name
 
-KIND = "callback"
+KIND = CALLBACK
 MAX_URL = 2000
 
 
