@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from forebay.callbacks.delivering import PLACES, SCHEDULE_S, Deliverer
 from forebay.callbacks.sending import Answer, Sender
@@ -14,11 +15,14 @@ from forebay.callbacks.target import Policy
 from forebay.engine.signals import Permanent, Retry
 from forebay.errors import BadInput, NotFound
 from forebay.model.callback import KIND
+from forebay.model.exchange import Submitted
 from forebay.model.query import Query
 from forebay.model.task import Status, Task
 from forebay.stores.memory.ledger import MemoryLedger
 from tests.callbacks.receiver import Receiver
 from tests.engine.ground import Ground, run
+from tests.servers.fresh import fresh_schema
+from tests.servers.server import Server
 
 Make = Callable[..., Receiver]
 HANDLERS = str(Path(__file__).with_name("handlers.py"))
@@ -186,6 +190,51 @@ def test_a_new_secret_signs_beside_the_old_one(here: Ground, receiver: Make) -> 
     assert [each["verified"] for each in hook.seen] == [True, True]
     assert all((each["signature"] or "").count("v1,") == 2 for each in hook.seen)
     assert json.loads(hook.seen[0]["body"])["type"] == "test"
+
+
+def test_callbacks_of_jobs_and_of_none_leave_one_lane_on_postgresql_too(
+    tmp_path: Path, receiver: Make, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = receiver()
+    monkeypatch.setenv("TEST_BLOBS", f"file://{tmp_path}/blobs")
+    with fresh_schema(postgres_server) as address:
+        monkeypatch.setenv("TEST_LEDGER", address)
+        here = Ground(tmp_path, HANDLERS, callback_loopback="allow", callback_key=KEY)
+        here.app.callbacks.schedule_s = (0.05, 0.05, 0.05)
+        urls = [hook.url("500", "ok", name=name) for name in ("one", "two")]
+        hook.knows(*(here.app.callbacks.secret(here.app.callbacks.known_endpoint(url)) for url in urls))
+        for number in range(12):
+            text = "bad" if number % 3 == 2 else "one\ntwo words"
+            here.app.start("words", {"text": text}, callback=urls[number % 2], callback_each=number % 4 == 0)
+            here.app.callbacks.test(here.app.callbacks.known_endpoint(urls[number % 2]))
+        canceled = here.app.start("words", {"text": "three"}, callback=urls[0])
+        here.app.cancel(canceled.id)
+
+        async def scenario() -> None:
+            async with here.worker():
+                await here.until(lambda: len(_callbacks(here)) == 12 + 12 + 5 + 1 and _all_ended(here))
+
+        run(scenario)
+        tasks = _callbacks(here)
+        here.app.close()
+    assert {task.status for task in tasks} == {Status.COMPLETED}
+    assert {each["id"] for each in hook.seen if each["said"] == "ok"} == {task.id for task in tasks}
+    assert len(hook.seen) == 2 * len(tasks)
+    assert all(each["verified"] for each in hook.seen)
+
+
+def test_a_document_that_is_to_be_told_of_is_a_job_of_its_own(here: Ground, receiver: Make, tmp_path: Path) -> None:
+    scan = tmp_path / "scan.png"
+    Image.new("L", (8, 8)).save(scan)
+    url = receiver().url()
+    untold = here.app.process(scan)
+    told = here.app.process(scan, callback=url)
+    assert told.id != untold.id
+    assert here.app.process(scan, callback=url) == Submitted(told.id, "existing")
+    assert here.app.process(scan, callback=url, callback_each=True).id not in {told.id, untold.id}
+    job = here.app.ledger.get_job(told.id)
+    assert job is not None
+    assert json.loads(job.callback_json or "")["url"] == url
 
 
 def test_a_callback_that_waits_says_why_and_its_host_is_taken_for_no_limit(here: Ground, receiver: Make) -> None:

@@ -166,7 +166,6 @@ class Forebay:
         With a limit the handler is one call of it: its slot, of so many units, is taken right before it starts.
         slot="call" leaves that to the handler, for each call it makes: `async with ctx.slot(): …`.
         """
-
         if kind == CALLBACK:
             raise BadInput(f"{kind!r} is a kind of Forebay's own.", remedy="Give yours another name.")
 
