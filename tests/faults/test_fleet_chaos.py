@@ -85,12 +85,14 @@ def sql(statement: str) -> Doctor:
 
 
 def journal(name: str, event: str, change: Callable[[Record], list[Record]], *, every: bool = False) -> Doctor:
-    """Put others in the place of the first record of this kind, or of all."""
+    """Put others in the place of the first record of this kind, or of all, in the first journal that has one."""
 
     def doctor(folder: Path) -> None:
-        path = folder / "logs" / f"{name}.jsonl"
-        records = [json.loads(line) for line in path.read_text().splitlines()]
-        found = [index for index, record in enumerate(records) if record["e"] == event]
+        for path in sorted((folder / "logs").glob(f"{name}.jsonl")):
+            records = [json.loads(line) for line in path.read_text().splitlines()]
+            found = [index for index, record in enumerate(records) if record["e"] == event]
+            if found:
+                break
         for at in reversed(found if every else found[:1]):
             records[at : at + 1] = change(records[at])
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -174,7 +176,7 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
     ),
     "a call in a cool-down": (call_in_cooldown, "narrow: L3 call"),
     "slots that never came back": (idle_rest, "narrow: L4"),
-    "a worker gave up": (journal("w0-0", "worker_started", lambda one: [one, one | {"e": "gave_up"}]), "gave up"),
+    "a worker gave up": (journal("w*", "worker_started", lambda one: [one, one | {"e": "gave_up"}]), "gave up"),
 }
 
 
