@@ -7,8 +7,10 @@ from io import BytesIO
 
 import pikepdf
 
+from benchmarks.pipeline.shapes import MAX_PAGES
+
 _A4 = (595, 842)
-_LETTER, _BOOK = 2, 70
+_LETTER = 1
 _BOOK_CALLS = 3
 _BOOK_EVERY = 6
 _TEXT = ("The river waits above the turbine,", "and goes through it as fast as it may.")
@@ -21,7 +23,7 @@ def documents(calls: int) -> Iterator[bytes]:
         number += 1
         is_book = number % _BOOK_EVERY == 0 and left >= _BOOK_CALLS
         left -= _BOOK_CALLS if is_book else 1
-        yield _written(number, _BOOK if is_book else _LETTER)
+        yield _written(number, _BOOK_CALLS * MAX_PAGES if is_book else _LETTER)
 
 
 def _written(number: int, pages: int) -> bytes:

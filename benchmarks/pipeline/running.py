@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,9 @@ from forebay.settings import load
 from forebay.simulate.starting import Simulated, simulator
 
 _ROUTE = "docai.process"
+_TARGET = "benchmarks.pipeline.app:app"
+_ROOT = Path(__file__).parents[2]
+_CONCURRENCY = 10
 _LOOK_S = 0.2
 _ASKED_AT_ONCE = 8
 _STARTS_S = 30.0
@@ -140,7 +144,8 @@ class _Watch:
 
 def _environment(folder: Path, simulated: Simulated) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY_")}
-    return kept | simulated.environment | _OWN | {"FOREBAY_HOME": str(folder / "home")}
+    places = {"FOREBAY_HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join([str(_ROOT), *sys.path])}
+    return kept | simulated.environment | _OWN | places
 
 
 @contextmanager
@@ -148,7 +153,7 @@ def _crew(folder: Path, environment: dict[str, str], app: Forebay, count: int) -
     """All of them are there when it begins."""
     with Crew(folder, environment) as crew:
         for number in range(1, count + 1):
-            crew.start(f"worker-{number}", concurrency=10)
+            crew.start(f"worker-{number}", _TARGET, concurrency=_CONCURRENCY)
         gives_up_at = time.monotonic() + _STARTS_S
         while len(app.ledger.sessions()) < count:
             if time.monotonic() > gives_up_at:

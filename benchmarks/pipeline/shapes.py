@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from forebay.model.limit import Limit, Window
 
 LIMIT = "docai"
+MAX_PAGES = 2
+"""Of a chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
