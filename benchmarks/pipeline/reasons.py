@@ -13,6 +13,7 @@ from benchmarks.pipeline.truth import COOLDOWN, IN_FLIGHT, RAMP, WINDOW, Truth
 from forebay.rules.standing import Standing
 
 NOTHING = "nothing"
+CALLING = "calling"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ class Reasons:
 def judge(seen: Seen, *, hint_s: float = 0.0) -> Reasons:
     """What was said must have been so at an instant around then, and what was so all the while must have been said.
 
-    Around: a grant and its call may be so far apart as the limit lets a call start late.
+    Around: a grant and its call may be so far apart as the limit lets a call start late. Of a job that is said to run
+    a call must have been in progress, or what it waited for must have been said.
     """
     if not seen.said:
         raise Wrong("nobody asked why")
@@ -39,8 +41,10 @@ def judge(seen: Seen, *, hint_s: float = 0.0) -> Reasons:
     wrong = []
     for each in seen.said:
         told = named(each.standing)
-        said[" + ".join(sorted(told)) or NOTHING] += 1
-        fault = _fault(told, truth, each.began - seen.shape.slack_s, each.ended + seen.shape.slack_s)
+        said[" + ".join(sorted(told)) or (CALLING if each.runs else NOTHING)] += 1
+        around = each.began - seen.shape.slack_s, each.ended + seen.shape.slack_s
+        calls = each.runs and _calls(seen, each.job, *around)
+        fault = _fault(told, truth, *around, calls=calls)
         if fault:
             wrong.append(f"{each.began:.2f} {fault}: {each.standing.reasons[0].text}")
     return Reasons(said=said, wrong=tuple(wrong))
@@ -72,13 +76,21 @@ def verdict(name: str, found: Reasons) -> Verdict:
     return at_most(0, len(found.wrong), f"{name}, wrong `why` ")
 
 
-def _fault(told: set[str], truth: Truth, began: float, ended: float) -> str:
+def _calls(seen: Seen, job: str, began: float, ended: float) -> bool:
+    """Whether a call of the job was in progress then."""
+    blobs = seen.blobs[job]
+    return any(call.blob in blobs and call.arrived <= ended and call.ended >= began for call in seen.calls)
+
+
+def _fault(told: set[str], truth: Truth, began: float, ended: float, *, calls: bool) -> str:
     instants = truth.instants(began, ended)
     surely = [truth.at(instant) for instant in instants]
     ever = set().union(*surely, *(truth.may_at(instant) for instant in instants))
     always = set.intersection(*surely)
     if told - ever:
         return f"said {' + '.join(sorted(told - ever))}, which was not so"
+    if calls:
+        return ""
     if not told and all(surely):
         return f"said nothing, while {' + '.join(sorted(set().union(*surely)))} bound"
     # Who cools down is told of that first; the ramp after it counts as well as a bound.

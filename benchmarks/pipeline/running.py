@@ -127,7 +127,10 @@ class _Watch:
             if not isinstance(job, Job) or job.status.terminal:
                 self._over(identifier, job)
                 continue
-            self.foretold.append(Foretold(job=identifier, at=began, eta_s=look.standing(job).end_eta_s))
+            standing = look.standing(job)
+            self.foretold.append(Foretold(job=identifier, at=began, eta_s=standing.end_eta_s))
+            if standing.limit is not None:
+                self.said.append(Said(began=began, ended=time.time(), standing=standing, job=identifier))
         if len(asked) <= _ASKED_AT_ONCE or not lanes:
             for identifier in asked:
                 job = self._app.get(identifier)

@@ -38,11 +38,17 @@ class Foretold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What the next call waits for, as it was said between two instants."""
+    """What the next call waits for, as it was said between two instants: of a job, or without one of the lane."""
 
     began: float
     ended: float
     standing: Standing
+    job: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it says that the call is made, or about to be."""
+        return any(reason.code == "running" for reason in self.standing.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

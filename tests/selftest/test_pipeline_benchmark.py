@@ -155,6 +155,19 @@ def test_a_cool_down_is_said_while_it_lasts_and_no_longer() -> None:
     assert wrong(said(1.0), said(1.0, "ramp"), said(4.0, "cooldown of docai"), calls=calls, hint_s=2.0) == 3
 
 
+def runs(at: float, job: str, *binds: str) -> Said:
+    reasons = (Reason("job", "half"), Reason("running", "attempt 1 runs"))
+    return Said(began=at, ended=at, standing=Standing(reasons=reasons, binds=binds), job=job)
+
+
+def test_of_a_job_that_runs_a_call_is_in_progress_or_it_says_what_it_waits_for() -> None:
+    def faults(*samples: Said) -> int:
+        return len(reasons.judge(seen(best(), said=samples, blobs=JOBS)).wrong)
+
+    assert faults(runs(0.4, "a"), runs(2.2, "a"), runs(1.4, "a", FULL), runs(8.0, "b")) == 0
+    assert faults(runs(1.4, "a"), runs(1.4, "b"), runs(1.4, "b", FLIGHT)) == 3
+
+
 def refused(at: float) -> Call:
     return call(at, 0.01, refused=True)
 

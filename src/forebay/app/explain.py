@@ -81,6 +81,8 @@ class Explainer:
 
     def _around(self, task: Task, *, more: int = 0) -> Surroundings:
         """With so many more before it than there are."""
+        if task.status is Status.RUNNING:
+            return self._around_lane(task.kind, task.lane, ahead=0)
         if task.status is not Status.PENDING:
             return NOBODY
         if task.available_at <= self._now:

@@ -9,7 +9,16 @@ from forebay.model.lane import Lane
 from forebay.model.names import limit_of
 from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.rollup import progress
-from forebay.rules.why import READY, LimitView, Reason, Surroundings, own_reasons, reasons_around, why
+from forebay.rules.why import (
+    READY,
+    LimitView,
+    Reason,
+    Surroundings,
+    held_in_hand,
+    own_reasons,
+    reasons_around,
+    why,
+)
 
 NOBODY = Surroundings(worker_count=0)
 
@@ -54,9 +63,11 @@ class _Waiting:
 
 
 def standing(task: Task, around: Surroundings, *, now: float) -> Standing:
-    """Of one task; what is around it does not matter unless it is pending."""
+    """Of one task; what is around it does not matter when it has ended."""
     if task.status is not Status.PENDING:
-        return Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane))
+        held = held_in_hand(around) if task.status is Status.RUNNING else []
+        binds = tuple(gate.binds for gate, _ in held if gate.binds)
+        return Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane), binds=binds)
     waiting = _Waiting(
         kind=task.kind,
         lane=task.lane,
@@ -87,7 +98,7 @@ def job_standing(job: Job, waiting: Task | None, around: Surroundings, last: Sur
     if waiting.chunk_index is None:
         return replace(found, end_eta_s=None, end_eta_at=None)  # what comes after a split or a merge is not known
     if waiting.status is not Status.PENDING:
-        return replace(found, calls_left_count=0 if found.limit else None)
+        return replace(found, calls_left_count=0 if found.limit and not found.binds else None)
     behind = standing(waiting, last, now=now)
     return replace(
         found,

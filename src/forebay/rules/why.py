@@ -21,7 +21,8 @@ class Gate:
 class LimitView:
     """How a limit stands for one who waits: what keeps out whoever is next, and when it is this one's turn.
 
-    Where its store does not answer, the gate that says so is all that is known.
+    `in_hand_count` of its kind are claimed and wait for their slots. Where its store does not answer, the gate that
+    says so is all that is known.
     """
 
     gates: tuple[Gate, ...] = ()
@@ -29,6 +30,7 @@ class LimitView:
     cooldown_for_s: float = 0.0
     level: int = 0
     mean_call_s: float = 0.0
+    in_hand_count: int = 0
     answers: bool = True
 
 
@@ -73,7 +75,7 @@ READY = Reason("ready", "is ready and will be claimed next")
 
 def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
     if task.status is Status.RUNNING:
-        return (_running(task),)
+        return (_running(task), *(Reason(gate.reason, text, gate.until) for gate, text in held_in_hand(around)))
     if task.status.terminal:
         return (_ended(task),)
     return (*own_reasons(task, now), *reasons_around(task.kind, task.lane, around)) or (READY,)
@@ -104,6 +106,15 @@ def reasons_around(kind: str, lane: str, around: Surroundings) -> tuple[Reason, 
     if around.ahead_count:
         chain.append(Reason("line", f"{around.ahead_count} tasks are ahead of it in lane {lane!r}"))
     return tuple(chain)
+
+
+def held_in_hand(around: Surroundings) -> list[tuple[Gate, str]]:
+    """What keeps back tasks that were claimed: which of them wait for a slot nobody can tell, how many do is known."""
+    limit = around.limit
+    if limit is None or not limit.in_hand_count:
+        return []
+    waiting = f"of its kind, in hand and waiting for it: {limit.in_hand_count}"
+    return [(gate, f"{gate.text}; {waiting}") for gate in sorted(limit.gates, key=_order)]
 
 
 def _order(gate: Gate) -> int:

@@ -122,6 +122,14 @@ def test_a_job_whose_last_chunks_run_has_no_calls_left() -> None:
     assert (found.wait_reason, found.calls_left_count, found.end_eta_s) == (None, 0, None)
 
 
+def test_a_job_whose_last_chunks_may_wait_in_hand_says_for_what_and_not_that_none_has_to_call() -> None:
+    running = pending(status=Status.RUNNING, role=Role.CHUNK, chunk_index=4)
+    held = around(limit=LimitView(gates=(FULL,), eta_s=1.0, in_hand_count=1))
+    found = job_standing(job(chunk_count=2, open_count=1, running_count=1), running, held, held, now=NOW)
+    assert (found.wait_reason, found.calls_left_count, found.binds) == (None, None, ("in_flight 5/5",))
+    assert [reason.code for reason in found.reasons] == ["job", "running", "limit"]
+
+
 def test_what_follows_a_split_is_not_known() -> None:
     split = pending(role=Role.SPLIT)
     held = around(limit=LimitView(eta_s=1.0, mean_call_s=1.0))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.model.task import Status, Task, WaitReason
-from forebay.rules.why import Gate, Reason, Surroundings, why
+from forebay.rules.why import Gate, LimitView, Reason, Surroundings, why
 from tests.unit.builders import NOW, task
 
 STORED = (WaitReason.RETRY, WaitReason.RESCHEDULE, WaitReason.SCHEDULED, WaitReason.DEPENDENCY)
@@ -99,6 +99,17 @@ def test_a_running_task_tells_its_attempt_and_until_when_it_may_run() -> None:
     running = task(attempt_count=2, attempt_deadline_at=NOW + 89)
     held = Surroundings(worker_count=0, ahead_count=3)
     assert why(running, held, now=NOW) == (Reason("running", "attempt 3 runs", NOW + 89),)
+
+
+def test_a_running_task_tells_what_those_in_hand_wait_for_if_some_do() -> None:
+    gate = Gate(reason=WaitReason.LIMIT, text="limit 'api' has 5/5 calls in flight", until=NOW + 3)
+    running = task(attempt_count=0, attempt_deadline_at=NOW + 89)
+    runs = Reason("running", "attempt 1 runs", NOW + 89)
+    held = Surroundings(worker_count=1, limit=LimitView(gates=(gate,), in_hand_count=2))
+    text = "limit 'api' has 5/5 calls in flight; of its kind, in hand and waiting for it: 2"
+    assert why(running, held, now=NOW) == (runs, Reason("limit", text, NOW + 3))
+    calls = Surroundings(worker_count=1, limit=LimitView(gates=(gate,)))
+    assert why(running, calls, now=NOW) == (runs,)
 
 
 def test_a_running_task_that_was_asked_to_stop_says_so() -> None:
