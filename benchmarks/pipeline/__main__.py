@@ -78,7 +78,9 @@ def _run(part: str, options: argparse.Namespace, terms: Terms) -> None:
     sized = quick if options.quick else _whole
     match part:
         case "pace":
-            _pace([sized(each) for each in SHAPES if each.name in (options.shape or [one.name for one in SHAPES])], terms)
+            _pace(
+                [sized(each) for each in SHAPES if each.name in (options.shape or [one.name for one in SHAPES])], terms
+            )
         case "storm":
             _storm(sized(RATE), terms)
         case _:

@@ -1,4 +1,4 @@
-"""One run: a simulator with a quota, workers in processes of their own, documents, and somebody who asks all the while."""
+"""One run: a simulator with a quota, worker processes, documents, and somebody who asks all the while."""
 
 from __future__ import annotations
 

@@ -75,7 +75,5 @@ def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Call, ...]:
             arrived = datetime.fromisoformat(row["arrived_at"]).timestamp()
             lasted_s = row["ended"] - row["arrived"]
             refused = row["status"] == _REFUSED
-            found.append(
-                Call(arrived=arrived, ended=arrived + lasted_s, refused=refused, blob=row["fingerprint"])
-            )
+            found.append(Call(arrived=arrived, ended=arrived + lasted_s, refused=refused, blob=row["fingerprint"]))
     return tuple(found)

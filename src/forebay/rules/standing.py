@@ -14,6 +14,7 @@ from forebay.rules.why import (
     LimitView,
     Reason,
     Surroundings,
+    delay_s,
     held_in_hand,
     own_reasons,
     reasons_around,
@@ -68,12 +69,13 @@ def standing(task: Task, around: Surroundings, *, now: float) -> Standing:
         held = held_in_hand(around) if task.status is Status.RUNNING else []
         binds = tuple(gate.binds for gate, _ in held if gate.binds)
         return Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane), binds=binds)
+    own_s = delay_s(task, now)
     waiting = _Waiting(
         kind=task.kind,
         lane=task.lane,
         reasons=own_reasons(task, now),
-        delay_s=max(0.0, task.available_at - now),
-        level=_times(task) if task.available_at > now else 0,
+        delay_s=own_s,
+        level=_times(task) if own_s else 0,
     )
     return _stands(waiting, around, now)
 
@@ -117,8 +119,11 @@ def _share(job: Job) -> Reason:
 
 def _times(task: Task) -> int:
     """How often its own delay has come about."""
-    times = {WaitReason.RETRY: task.retry_count, WaitReason.RESCHEDULE: task.reschedule_count}
-    return times.get(task.wait_reason or WaitReason.SCHEDULED, 0)
+    times: dict[WaitReason | None, int] = {
+        WaitReason.RETRY: task.retry_count,
+        WaitReason.RESCHEDULE: task.reschedule_count,
+    }
+    return times.get(task.wait_reason, 0)
 
 
 def _stands(waiting: _Waiting, around: Surroundings, now: float) -> Standing:

@@ -81,13 +81,18 @@ def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
     return (*own_reasons(task, now), *reasons_around(task.kind, task.lane, around)) or (READY,)
 
 
+def delay_s(task: Task, now: float) -> float:
+    """How long it waits by itself; one without a reason to is only younger than the clock of whoever looks."""
+    return 0.0 if task.wait_reason is None else max(0.0, task.available_at - now)
+
+
 def own_reasons(task: Task, now: float) -> tuple[Reason, ...]:
     """What holds back a pending task itself, whatever is around it."""
     chain = []
     if task.deadline_at is not None and task.deadline_at <= now:
         chain.append(Reason("deadline", "its deadline has passed: it fails as soon as a worker takes it"))
-    if task.available_at > now:
-        code = task.wait_reason or WaitReason.SCHEDULED
+    if task.wait_reason is not None and delay_s(task, now) > 0:
+        code = task.wait_reason
         text = _WAITS[code].format(
             retry_count=task.retry_count, max_retries=task.max_retries, reschedule_count=task.reschedule_count
         )

@@ -48,7 +48,7 @@ def test_the_level_of_its_own_delay_is_how_often_it_was_delayed(reason: WaitReas
 
 
 def test_one_that_is_not_due_has_no_place_in_line() -> None:
-    assert standing(pending(available_at=NOW + 1), around(), now=NOW).position is None
+    assert standing(pending(available_at=NOW + 1, wait_reason=WaitReason.SCHEDULED), around(), now=NOW).position is None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,10 @@ def test_more_workers_help_where_room_is_left_and_nowhere_else(held: Surrounding
 
 
 def test_more_workers_do_not_shorten_a_delay_of_its_own() -> None:
-    assert standing(pending(available_at=NOW + 1), around(), now=NOW).more_workers_help is False
+    assert (
+        standing(pending(available_at=NOW + 1, wait_reason=WaitReason.SCHEDULED), around(), now=NOW).more_workers_help
+        is False
+    )
 
 
 def test_what_binds_is_named() -> None:

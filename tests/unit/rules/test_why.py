@@ -47,8 +47,13 @@ def test_a_reschedule_tells_how_often_it_happened() -> None:
     assert why(waiting, ALONE, now=NOW)[0].text == "was rescheduled (17 times so far)"
 
 
-def test_a_delay_without_a_stored_reason_was_asked_for() -> None:
-    assert codes(why(pending(available_at=NOW + 9), ALONE, now=NOW)) == ["scheduled"]
+def test_a_delay_that_was_asked_for_is_told_as_such() -> None:
+    later = pending(available_at=NOW + 9, wait_reason=WaitReason.SCHEDULED)
+    assert codes(why(later, ALONE, now=NOW)) == ["scheduled"]
+
+
+def test_a_task_that_is_younger_than_the_clock_of_whoever_looks_is_ready() -> None:
+    assert codes(why(pending(available_at=NOW + 0.01), ALONE, now=NOW)) == ["ready"]
 
 
 def test_a_delay_that_is_over_holds_nothing_back() -> None:
