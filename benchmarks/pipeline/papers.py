@@ -16,9 +16,9 @@ _BOOK_EVERY = 6
 _TEXT = ("The river waits above the turbine,", "and goes through it as fast as it may.")
 
 
-def documents(calls: int) -> Iterator[bytes]:
-    """As many as make so many calls."""
-    left, number = calls, 0
+def documents(calls: int, *, first: int = 1) -> Iterator[bytes]:
+    """As many as make so many calls, numbered from the first."""
+    left, number = calls, first - 1
     while left:
         number += 1
         is_book = number % _BOOK_EVERY == 0 and left >= _BOOK_CALLS

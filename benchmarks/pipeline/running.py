@@ -7,7 +7,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -30,6 +30,8 @@ _TARGET = "benchmarks.pipeline.app:app"
 _ROOT = Path(__file__).parents[2]
 _CONCURRENCY = 10
 _PREFERRED = -10
+_WARM = 3
+_WARM_FIRST = 100_000
 _LOOK_S = 0.2
 _ASKED_AT_ONCE = 8
 _STARTS_S = 30.0
@@ -52,9 +54,13 @@ class Storm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """`above`: how many times the quota the workers are told. `ledger` makes one, if it is not in the run's folder."""
+    """`above`: how many times the quota the workers are told. `ledger` makes one, if it is not in the run's folder.
+
+    `warm`: what only the start costs is not measured.
+    """
 
     workers: int = 3
+    warm: bool = True
     above: float = 1.0
     storm: Storm | None = None
     patience_s: float = 120.0
@@ -75,16 +81,15 @@ def run(shape: Shape, terms: Terms | None = None) -> Seen:
             environment["FOREBAY_LEDGER"] = stack.enter_context(chosen.ledger())
         app = stack.enter_context(Forebay(settings=load(environ=environment, cwd=folder)))
         app.limiter.define(shape.limit(chosen.above))
-        jobs = [
-            app.documents.job(BytesIO(each), name="scan.pdf", processor=LIMIT) for each in papers.documents(shape.calls)
-        ]
         crew = stack.enter_context(_crew(folder, environment, app, chosen.workers))
-        submitted = [each.id for each in app.ledger.submit(jobs)]
-        watch = _Watch(app, simulated, submitted, chosen)
-        watch.follow(crew)
+        if chosen.warm:
+            _warm(app, crew, shape, chosen)
+        watch = _Watch(app, simulated, chosen)
+        submitted = _submitted(app, papers.documents(shape.calls))
+        watch.follow(submitted, crew)
         return Seen(
             shape=shape,
-            calls=read(simulated.calls(_ROUTE)),
+            calls=read(simulated.calls(_ROUTE, after=watch.before)),
             verdict=simulated.verdict(),
             foretold=tuple(watch.foretold),
             said=tuple(watch.said),
@@ -92,19 +97,38 @@ def run(shape: Shape, terms: Terms | None = None) -> Seen:
         )
 
 
+def _warm(app: Forebay, crew: Crew, shape: Shape, terms: Terms) -> None:
+    """Until every worker has read a document, and no window counts what they did."""
+    waiting = _submitted(app, papers.documents(_WARM * terms.workers, first=_WARM_FIRST))
+    for identifier in waiting:
+        crew.check()
+        app.wait(identifier, timeout_s=terms.patience_s)
+    time.sleep(shape.wide_s)
+
+
+def _submitted(app: Forebay, documents: Iterable[bytes]) -> list[str]:
+    """All at once."""
+    jobs = [app.documents.job(BytesIO(each), name="scan.pdf", processor=LIMIT) for each in documents]
+    return [each.id for each in app.ledger.submit(jobs)]
+
+
 class _Watch:
-    def __init__(self, app: Forebay, simulated: Simulated, jobs: list[str], terms: Terms) -> None:
+    """`before`: so many calls had been made already when it began."""
+
+    def __init__(self, app: Forebay, simulated: Simulated, terms: Terms) -> None:
         self._app = app
         self._simulated = simulated
-        self._open = dict.fromkeys(jobs)
+        self._open: dict[str, None] = {}
         self._terms = terms
         self._storm = terms.storm
+        self.before = len(simulated.calls(_ROUTE))
         self._dice = random.Random(1912)
         self.foretold: list[Foretold] = []
         self.said: list[Said] = []
 
-    def follow(self, crew: Crew) -> None:
+    def follow(self, jobs: Iterable[str], crew: Crew) -> None:
         """Until all jobs have ended, and well."""
+        self._open = dict.fromkeys(jobs)
         gives_up_at = time.monotonic() + self._terms.patience_s
         while self._open:
             if time.monotonic() > gives_up_at:
@@ -144,7 +168,7 @@ class _Watch:
 
     def _raise_storm(self) -> None:
         storm = self._storm
-        if storm is not None and len(self._simulated.calls(_ROUTE)) >= storm.after:
+        if storm is not None and len(self._simulated.calls(_ROUTE)) >= storm.after + self.before:
             self._storm = None
             self._simulated.fault(_ROUTE, f"429 form=info after={storm.hint_s:g}", for_s=storm.for_s)
 

@@ -15,7 +15,10 @@ MAX_PAGES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A quota, how long calls take under it (from `call_s` to `most_s`), and so many of them."""
+    """A quota, how long calls take under it (from `call_s` to `most_s`), and so many of them.
+
+    `transit_s` is how long a call may be on its way; where others keep the machine busy that is more than usual.
+    """
 
     name: str
     in_flight: int
@@ -24,11 +27,12 @@ class Shape:
     call_s: float
     most_s: float
     calls: int
+    transit_s: float = 0.05
 
     def limit(self, above: float = 1.0) -> Limit:
         """What the workers are told: the quota, or so many times as much."""
         windows = [Window(round(self.n * above), per_s=self.per_s)]
-        return Limit(LIMIT, in_flight=round(self.in_flight * above), windows=windows)
+        return Limit(LIMIT, in_flight=round(self.in_flight * above), windows=windows, transit_s=self.transit_s)
 
     @property
     def wide_s(self) -> float:

@@ -97,7 +97,8 @@ def test_what_is_foretold_is_judged_by_the_last_call_of_its_job() -> None:
     assert right.error == pytest.approx(0)
     assert right.untold == 1
     late = eta.judge(foretold(0.8, 2.1515))
-    assert (late.error, late.early) == (pytest.approx(0.5), 0.0)
+    assert late.error == pytest.approx(0.5)
+    assert late.early == 0.0
 
 
 def test_an_eta_that_is_stretched_is_found() -> None:
@@ -210,5 +211,6 @@ def test_the_last_cool_down_is_over_when_it_was_said_to_be() -> None:
 def test_calls_are_read_from_the_simulators_record() -> None:
     row = {"arrived": 1.0, "ended": 1.25, "arrived_at": "2026-01-01T00:00:01.000Z", "status": 429, "fingerprint": "ab"}
     (found,) = read([row, row | {"ended": None}])
-    assert (found.refused, found.blob, found.lasted_s) == (True, "ab", pytest.approx(0.25))
+    assert (found.refused, found.blob) == (True, "ab")
+    assert found.lasted_s == pytest.approx(0.25)
     assert found.arrived == pytest.approx(1767225601.0)
