@@ -58,6 +58,7 @@ class AppDocuments:
             processors=processors,
             pipelines=PIPELINES,
             max_pages=lambda: app.settings.document_max_pages,
+            job_timeout_s=lambda: app.settings.segment_timeout_s,
             budgets=self.budgets,
         )
         self._known = Documents(ground, processors, app.registry, absent=providers.ABSENT)

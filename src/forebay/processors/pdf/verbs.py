@@ -12,9 +12,9 @@ from forebay.model.payload import Json
 Verb = Callable[[dict[str, Any], list[int]], Json]
 
 
-def _of(module: str) -> Verb:
+def _of(module: str, package: str = "pdf") -> Verb:
     def verb(arguments: dict[str, Any], files: list[int]) -> Json:
-        answer: Json = import_module(f"forebay.processors.pdf.{module}").run(arguments, files)
+        answer: Json = import_module(f"forebay.processors.{package}.{module}").run(arguments, files)
         return answer
 
     return verb
@@ -31,6 +31,10 @@ VERBS: dict[str, Verb] = {
     "fits": _of("fits"),
     "merge_tagged": _of("merge_tagged"),
     "check_tagged": _of("check_tagged"),
+    "convert": _of("convert", "office"),
+    "articles": _of("articles", "texts"),
+    "language": _of("language", "texts"),
+    "keywords": _of("keywords", "texts"),
 }
 
 

@@ -1,0 +1,39 @@
+"""The steps of pipelines whose chunks are pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.engine.context import Context
+from forebay.model.outcome import Outcome
+from forebay.pipelines import finishing, processing, splitting
+from forebay.pipelines.cutting import Order
+from forebay.pipelines.ground import Ground
+from forebay.pipelines.pipeline import Step
+
+STEP_TIMEOUT_S = 600.0
+MERGE_TIMEOUT_S = 3600.0
+
+
+async def _split(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await splitting.split(ground, ctx, Order(**payload["order"]))
+
+
+async def _merge(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await finishing.merge(ground, ctx, Order(**payload["order"]))
+
+
+async def process(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await processing.process(ground, ctx, payload)
+
+
+async def _stored(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await processing.stored(ground, ctx, payload)
+
+
+STEPS: Mapping[str, Step] = {
+    "split": Step(_split, STEP_TIMEOUT_S),
+    "stored": Step(_stored, STEP_TIMEOUT_S),
+    "merge": Step(_merge, MERGE_TIMEOUT_S),
+}
