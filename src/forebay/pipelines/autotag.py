@@ -110,9 +110,10 @@ async def _as_it_is(_: Ground, __: Job, merged: IO[bytes], output: IO[bytes]) ->
 AUTOTAG = Paged(
     name=NAME,
     sniffed=sniffing.of_pages,
+    suffixes=sniffing.SUFFIXES,
     steps=paged.STEPS,
     process=paged.process,
-    processor="adobe",
+    processors=("adobe",),
     described=_described,
     merged=_merged,
     outputs={"pdf": Output(".tagged.pdf", _as_it_is, is_text=False)},

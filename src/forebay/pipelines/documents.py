@@ -63,7 +63,9 @@ class Documents:
             }
         )
         kind = pipeline.kind(name)
-        self._registry.add(Kind(name=kind, handler=self._handler(pipeline.process), timeout_s=processor.timeout_s, **limited))
+        self._registry.add(
+            Kind(name=kind, handler=self._handler(pipeline.process), timeout_s=processor.timeout_s, **limited)
+        )
         self._processors[name] = processor
 
     def processor(self, name: str) -> Processor:
@@ -74,6 +76,14 @@ class Documents:
             names = ", ".join(sorted(self._processors))
             raise NotFound(f"There is no processor {shown(name)}.", remedy=f"Known processors: {names}.")
         return known
+
+    def usual(self, pipeline: str) -> str:
+        """Who works for a pipeline unless somebody is named: what a language model can do, where there is one."""
+        known = self._ground.pipelines.get(pipeline)
+        if known is None:
+            names = ", ".join(self._ground.pipelines)
+            raise BadInput(f"There is no pipeline {shown(pipeline)}.", remedy=f"There are: {names}.")
+        return next((name for name in known.processors if name in self._processors), known.processors[-1])
 
     def pipeline_of(self, processor: str) -> Pipeline:
         return self._ground.pipelines[self.processor(processor).pipeline]

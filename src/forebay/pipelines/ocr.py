@@ -34,7 +34,7 @@ def _merge(ground: Ground, whole: Whole) -> Merged:
         streamed(
             {"sha256": whole.order.document, "media_type": whole.order.media_type},
             whole.page_count,
-            map(_piece, whole.results),
+            map(piece, whole.results),
             repaired=whole.repaired,
             notes=whole.notes,
         )
@@ -43,7 +43,7 @@ def _merge(ground: Ground, whole: Whole) -> Merged:
     return Merged(result.summary, ref.sha256)
 
 
-def _piece(result: Result) -> Piece:
+def piece(result: Result) -> Piece:
     return Piece(
         document=result.document,
         page_start=result.page_start,
@@ -77,9 +77,10 @@ def _prepare(ground: Ground, job: Job, merged: IO[bytes], original: IO[bytes], l
 OCR = Paged(
     name=NAME,
     sniffed=sniffing.of_pages,
+    suffixes=sniffing.SUFFIXES,
     steps=paged.STEPS,
     process=paged.process,
-    processor="local",
+    processors=("local",),
     described=_described,
     merged=_merged,
     outputs={name: Output(export.suffix, partial(_exported, export)) for name, export in EXPORTS.items()}

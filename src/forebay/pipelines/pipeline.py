@@ -51,17 +51,18 @@ class Step(NamedTuple):
 class Pipeline:
     """`sniffed` tells the media type of a document; BadDocument for one that the pipeline does not take.
 
-    `process` runs a chunk. `usual` are the outputs that are written unless others are asked for, `processor` is who
-    processes unless another is named.
+    `suffixes` are what its documents end in, in a folder. `process` runs a chunk. `usual` are the outputs that are
+    written unless others are asked for, `processors` who works unless somebody is named: the first that is set up.
     """
 
     name: str
     sniffed: Callable[[IO[bytes]], str]
+    suffixes: frozenset[str]
     steps: Mapping[str, Step]
     process: Run
     outputs: Mapping[str, Output]
     usual: tuple[str, ...]
-    processor: str
+    processors: tuple[str, ...]
 
     def kind(self, step: str) -> str:
         """Of one of the steps, or of a processor's chunks."""

@@ -70,7 +70,9 @@ def test_a_text_without_headings_is_named_by_its_first_words() -> None:
 
 
 def test_every_heading_begins_an_article_and_knows_the_one_above() -> None:
-    text = "Intro\n\n# River\n\nWater.\n\n## Weir\n\nStones.\n\n### Gate\n\nIron.\n\n## Lock\n\nOak.\n\n# Sea\n\nSalt.\n"
+    text = (
+        "Intro\n\n# River\n\nWater.\n\n## Weir\n\nStones.\n\n### Gate\n\nIron.\n\n## Lock\n\nOak.\n\n# Sea\n\nSalt.\n"
+    )
     assert [(each.title, each.group) for each in articles(text)] == [
         ("Intro", None), ("River", None), ("Weir", "River"), ("Gate", "Weir"), ("Lock", "River"), ("Sea", None)
     ]  # fmt: skip

@@ -57,9 +57,7 @@ def _pages(media_type: str, raw: bytes) -> list[str]:
     except RecursionError:
         raise Refused(ErrorClass.DECOMPRESSION_LIMIT, "The document nests too deeply.") from None
     except Exception as error:  # noqa: BLE001 - whatever a library says of bytes that a stranger wrote
-        raise Refused(
-            ErrorClass.CORRUPTED_CONTENT, f"The document cannot be read: {type(error).__name__}."
-        ) from None
+        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be read: {type(error).__name__}.") from None
 
 
 def _ended(page: str) -> str:

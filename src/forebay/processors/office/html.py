@@ -34,7 +34,9 @@ def converted(html: str) -> str:
 
 
 _TAG: Final = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)[^<>]*?(/?)>")
-_EMPTY: Final = frozenset("area base br col embed hr img input link meta source track wbr p li tr td th".split())
+_EMPTY: Final = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "li", "link", "meta", "p", "source", "td", "th", "tr")
+)
 
 
 def _check_depth(html: str) -> None:

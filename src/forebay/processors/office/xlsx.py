@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -50,9 +50,9 @@ def _said(value: object) -> str:
             return "TRUE" if value else "FALSE"
         case float():
             return f"{value:.15g}"
-        case datetime.datetime() if value.time() == datetime.time():
+        case dt.datetime() if value.time() == dt.time():
             return value.date().isoformat()
-        case datetime.datetime() | datetime.date() | datetime.time():
-            return value.isoformat(" ") if isinstance(value, datetime.datetime) else value.isoformat()
+        case dt.datetime() | dt.date() | dt.time():
+            return value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
         case _:
             return str(value)
