@@ -175,4 +175,4 @@ def test_a_processor_of_a_pipeline_that_there_is_not_is_refused(ground: Ground) 
         return b""
 
     with pytest.raises(BadInput, match="There are: ocr, autotag, segment"):
-        ground.app.documents.pipeline.add(FunctionProcessor(name="x", function=nothing, pipeline="segment"))
+        ground.app.documents.pipeline.add(FunctionProcessor(name="x", function=nothing, pipeline="summary"))

@@ -8,7 +8,6 @@ from typing import Final
 
 _NOT_IN_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LETTERS: Final = 0.5  # of the characters, below which bytes in an old encoding are taken for something else
-_CUT: Final = 4  # bytes that the end of a look may have cut a character by
 _BEFORE_HTML: Final = re.compile(r"\s+|<!--.*?-->|<\?xml[^>]{0,200}\?>", re.DOTALL)
 _HTML: Final = re.compile(
     r"<(?:!doctype\s+html|(?:html|head|body|title|meta|article|section|main|div|table|ul|ol|h[1-6]|p)\b[^<>]*>)",
@@ -40,10 +39,11 @@ def encoding_of(head: bytes) -> str | None:
 
 
 def _utf8(head: bytes) -> str | None:
+    """A character that the end of the look cuts through is left out."""
     try:
-        return head.decode()
-    except UnicodeDecodeError as error:
-        return head[: error.start].decode() if error.start > len(head) - _CUT and error.start else None
+        return codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return None
 
 
 def _letters(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO
@@ -41,8 +42,10 @@ VERBS: dict[str, Verb] = {
 def warm() -> None:
     """Before the child is shut off: what nearly every document needs, kept in compiled form where that is allowed.
 
-    And qpdf needs random numbers for an encrypted document, and keeps their device.
+    And qpdf needs random numbers for an encrypted document, and keeps their device; a library for office documents
+    wants the system's list of media types.
     """
+    mimetypes.init()
     pikepdf = import_module("pikepdf")
     with pikepdf.Pdf.new() as pdf:
         pdf.save(BytesIO(), encryption=pikepdf.Encryption(user="", owner="-"))
