@@ -76,7 +76,7 @@ class AppDocuments:
         app = self._app
         given = providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers)
         taggers.check(app.settings)
-        ours = taggers.taggers(app, parser=self.parsers, reader=self._known.processor)
+        ours = taggers.taggers(app, parser=self.parsers)
         for processor in [*given, *ours]:
             self._known.add(processor, optional=True)
         return self._known

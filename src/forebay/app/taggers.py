@@ -16,13 +16,12 @@ from forebay.processors.translate import URL, Translate
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
-    from forebay.processors.base import Processor
     from forebay.processors.credentials import Credentials
     from forebay.processors.recognizing import Parser
     from forebay.settings import Settings
 
 
-def taggers(app: Forebay, *, parser: Callable[[], Parser], reader: Callable[[str], Processor]) -> Iterator[Tagger]:
+def taggers(app: Forebay, *, parser: Callable[[], Parser]) -> Iterator[Tagger]:
     """One that needs nothing but this machine, and one that asks the language model, if one is set up."""
     settings = app.settings
     google = settings.language_google == "on"
@@ -38,7 +37,6 @@ def taggers(app: Forebay, *, parser: Callable[[], Parser], reader: Callable[[str
             chain=chain,
             answers=answers,
             parser=parser,
-            reader=reader,
             limit=limit,
             asked=asked,
         )

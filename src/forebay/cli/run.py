@@ -207,7 +207,7 @@ def check_processor(app: Forebay, pipeline: str | None, name: str | None, option
     """The processor that is meant; a wrong word on the command line is that, whatever it names."""
     try:
         chosen = app.documents.chosen(pipeline, name)
-        app.documents.pipeline.processor(chosen).checked(options)
+        app.documents.pipeline.checked(chosen, options)
     except NotFound as error:
         raise BadInput(error.what, remedy=error.remedy) from None
     return chosen

@@ -113,6 +113,7 @@ AUTOTAG = Paged(
     suffixes=sniffing.SUFFIXES,
     steps=paged.STEPS,
     process=paged.process,
+    checked=paged.checked,
     processors=("adobe",),
     described=_described,
     merged=_merged,

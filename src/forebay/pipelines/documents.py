@@ -15,6 +15,7 @@ from forebay.ids import shown
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
 from forebay.model.outcome import Outcome
+from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Role
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.intake import Document
@@ -77,6 +78,9 @@ class Documents:
             raise NotFound(f"There is no processor {shown(name)}.", remedy=f"Known processors: {names}.")
         return known
 
+    def checked(self, processor: str, options: Mapping[str, Any]) -> dict[str, Json]:
+        return self.pipeline_of(processor).checked(self._ground, self.processor(processor), options)
+
     def usual(self, pipeline: str) -> str:
         """Who works for a pipeline unless somebody is named: what a language model can do, where there is one."""
         known = self._ground.pipelines.get(pipeline)
@@ -108,7 +112,7 @@ class Documents:
             "document": document.sha256,
             "media_type": document.media_type,
             "processor": processor,
-            "options": known.checked(options or {}),
+            "options": self.checked(processor, options or {}),
             "reuse": reuse,
         }
         pipeline = self.pipeline_of(processor)

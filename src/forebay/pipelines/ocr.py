@@ -80,6 +80,7 @@ OCR = Paged(
     suffixes=sniffing.SUFFIXES,
     steps=paged.STEPS,
     process=paged.process,
+    checked=paged.checked,
     processors=("local",),
     described=_described,
     merged=_merged,

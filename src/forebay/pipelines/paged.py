@@ -7,10 +7,12 @@ from typing import Any
 
 from forebay.engine.context import Context
 from forebay.model.outcome import Outcome
+from forebay.model.payload import Json
 from forebay.pipelines import finishing, processing, splitting
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.pipeline import Step
+from forebay.processors.base import Processor
 
 STEP_TIMEOUT_S = 600.0
 MERGE_TIMEOUT_S = 3600.0
@@ -30,6 +32,11 @@ async def process(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outc
 
 async def _stored(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
     return await processing.stored(ground, ctx, payload)
+
+
+def checked(_: Ground, processor: Processor, options: Mapping[str, Any]) -> dict[str, Json]:
+    """They are all the processor's."""
+    return processor.checked(options)
 
 
 STEPS: Mapping[str, Step] = {

@@ -14,6 +14,7 @@ from forebay.model.payload import Json
 if TYPE_CHECKING:
     from forebay.pipelines.ground import Ground
     from forebay.pipelines.whole import Whole
+    from forebay.processors.base import Processor
 
 OCR = "ocr"
 AUTOTAG = "autotag"
@@ -51,8 +52,9 @@ class Step(NamedTuple):
 class Pipeline:
     """`sniffed` tells the media type of a document; BadDocument for one that the pipeline does not take.
 
-    `suffixes` are what its documents end in, in a folder. `process` runs a chunk. `usual` are the outputs that are
-    written unless others are asked for, `processors` who works unless somebody is named: the first that is set up.
+    `suffixes` are what its documents end in, in a folder. `process` runs a chunk. `checked` gives the options of a job
+    with their defaults; BadInput for others. `usual` are the outputs that are written unless others are asked for,
+    `processors` who works unless somebody is named: the first that is set up.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Pipeline:
     suffixes: frozenset[str]
     steps: Mapping[str, Step]
     process: Run
+    checked: Callable[[Ground, Processor, Mapping[str, Any]], dict[str, Json]]
     outputs: Mapping[str, Output]
     usual: tuple[str, ...]
     processors: tuple[str, ...]

@@ -140,6 +140,7 @@ SEGMENT = Pipeline(
         "merge": Step(_merge, MERGE_TIMEOUT_S),
     },
     process=tagging.process,
+    checked=segmenting.checked,
     processors=("llm", "keywords"),
     outputs={"md": Output(".md", _markdown), "json": Output(".articles.json", _as_it_is)},
     usual=("md", "json"),

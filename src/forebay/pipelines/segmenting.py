@@ -15,6 +15,8 @@ from typing import IO, Any
 from forebay.engine.context import Context
 from forebay.engine.signals import Permanent
 from forebay.engine.split import MAX_CHUNKS
+from forebay.errors import BadInput
+from forebay.ids import shown
 from forebay.model import payload as json_text
 from forebay.model.outcome import Completed, Outcome, Rescheduled
 from forebay.model.payload import Json
@@ -23,19 +25,41 @@ from forebay.pipelines import job_time
 from forebay.pipelines.cutting import Order, Terms, cut
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.paper import markdown_of
-from forebay.pipelines.pipeline import SEGMENT
+from forebay.pipelines.pipeline import OCR, SEGMENT
 from forebay.pipelines.splitting import carried, may_have_holes
 from forebay.pipelines.whole import Lost, Result, results
+from forebay.processors.base import Processor
 from forebay.processors.office.types import NEEDED
 from forebay.rules import chunks as rules
+from forebay.rules.articles import RULE_VERSION, USUAL_SIZE, check_size
 from forebay.rules.verdict import ErrorClass
 
 _FIRST_LOOK_S = 0.1
 _LOOK_S = 2.0
 _GROWS = 1.5
 _MOST_LOOKS = 20
-# Of the options, what the answer to an article depends on; the rest decides what the articles are.
-_OF_AN_ARTICLE = ("max_tags", "default_language", "google", "model")
+_OF_SCANS = ("language", "ocr")
+
+
+def checked(ground: Ground, processor: Processor, options: Mapping[str, Any]) -> dict[str, Json]:
+    """How long an article may be, and who reads the pages with which options; the rest is for who tags the articles."""
+    given = dict(options)
+    max_size = check_size(given.pop("max_size", USUAL_SIZE))
+    name = given.pop("reader", "local")
+    reader = ground.processors.get(name) if isinstance(name, str) else None
+    if reader is None or reader.pipeline != OCR:
+        raise BadInput(f"{shown(name)} does not read pages.", remedy="Name a processor of `ocr` as the reader.")
+    of_reader = given.pop("reader_options", {})
+    if not isinstance(of_reader, dict):
+        raise BadInput(f"reader_options is {shown(of_reader)}.", remedy='Give an object such as {"dpi": 300}.')
+    of_reader |= {each: given.pop(each) for each in _OF_SCANS if each in given}
+    return {
+        "max_size": max_size,
+        "reader": reader.name,
+        "reader_options": reader.checked(of_reader),
+        "articles": processor.checked(given),
+        "rule": RULE_VERSION,
+    }
 
 
 async def split(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
@@ -153,7 +177,7 @@ def _parsed(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 def _tasks(ground: Ground, ctx: Context, order: Order, found: Iterable[dict[str, Any]]) -> Iterator[NewTask]:
     kind = ground.pipeline(order.processor).kind(order.processor)
-    chosen = {name: order.options[name] for name in _OF_AN_ARTICLE if name in order.options}
+    chosen: Any = order.options["articles"]
     for article in found:
         text: str = article.pop("text")
         ordinal: int = article["ordinal"]

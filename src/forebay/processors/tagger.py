@@ -14,11 +14,10 @@ from forebay.errors import BadInput
 from forebay.ids import printable, shown
 from forebay.model.payload import Json
 from forebay.processors.answers import Answers
-from forebay.processors.base import Chunk, Pace, Price, Processor
+from forebay.processors.base import Chunk, Pace, Price
 from forebay.processors.language import Chain, Text
 from forebay.processors.llm import Llm, NoAnswer
 from forebay.processors.recognizing import Parser
-from forebay.rules.articles import USUAL_SIZE, check_size
 
 KEYWORDS: Final = "keywords"
 LLM: Final = "llm"
@@ -47,10 +46,7 @@ class Terms(NamedTuple):
 
 
 class Tagger:
-    """A processor of `segment`. `terms` and `chain` are called when there is work: who only registers reads nothing.
-
-    Options beside its own are those of the `reader`, the processor that reads a document's pages.
-    """
+    """A processor of `segment`. `terms` and `chain` are called when there is work: who only registers reads nothing."""
 
     pipeline = "segment"
     version = "1"
@@ -68,7 +64,6 @@ class Tagger:
         chain: Callable[[], Chain],
         answers: Answers,
         parser: Callable[[], Parser],
-        reader: Callable[[str], Processor],
         limit: str | None,
         asked: Asked | None = None,
     ) -> None:
@@ -79,32 +74,28 @@ class Tagger:
         self._chain = chain
         self._answers = answers
         self._parser = parser
-        self._reader = reader
         self._asked = asked
 
     def units(self, chunk: Chunk) -> dict[str, int] | None:  # noqa: ARG002 - it takes its slots itself
         return None
 
     def checked(self, options: Mapping[str, Any]) -> dict[str, Json]:
-        """How long an article may be and how many tags it gets; the rest is for who reads the pages."""
-        given = dict(options)
-        max_size = check_size(given.pop("max_size", USUAL_SIZE))
-        max_tags = given.pop("max_tags", USUAL_TAGS)
+        """How many tags an article gets, and what the settings say of its language."""
+        unknown = sorted(options.keys() - {"max_tags"})
+        if unknown:
+            raise BadInput(
+                f"Processor {self.name!r} has no option {shown(unknown[0])}.",
+                remedy="It has max_tags, beside max_size, reader and reader_options of its pipeline.",
+            )
+        max_tags = options.get("max_tags", USUAL_TAGS)
         if isinstance(max_tags, bool) or not isinstance(max_tags, int) or not 0 <= max_tags <= MOST_TAGS:
             raise BadInput(f"max_tags is {shown(max_tags)}.", remedy=f"Give a whole number from 0 to {MOST_TAGS}.")
-        name = given.pop("reader", "local")
-        reader = self._reader(name)
-        if reader.pipeline != "ocr":
-            raise BadInput(f"{shown(name)} does not read pages.", remedy="Name a processor of `ocr` as the reader.")
         terms = self._terms()
         return {
-            "max_size": max_size,
             "max_tags": max_tags,
             "default_language": terms.default_language,
             "google": terms.google,
             "model": None if self._asked is None else self._asked.model,
-            "reader": reader.name,
-            "reader_options": reader.checked(given),
         }
 
     async def process(self, ctx: Context, chunk: Chunk) -> bytes:
