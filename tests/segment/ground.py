@@ -35,7 +35,12 @@ class Ground:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
         named = {f"FOREBAY_{name.upper()}": value for name, value in settings.items()}
-        home = {"HOME": str(folder), "FOREBAY_HOME": str(folder), "FOREBAY_DRAIN_GRACE_S": "0.5", "FOREBAY_PROCESSES": "1"}
+        home = {
+            "HOME": str(folder),
+            "FOREBAY_HOME": str(folder),
+            "FOREBAY_DRAIN_GRACE_S": "0.5",
+            "FOREBAY_PROCESSES": "1",
+        }
         self.app = Forebay(settings=load(environ=home | named, cwd=folder))
         self.calls: list[int] = []
 
@@ -52,9 +57,7 @@ class Ground:
             self.calls.append(chunk.page_start)
             return await answer(ctx, chunk)
 
-        self.app.documents.pipeline.add(
-            FunctionProcessor(name=name, function=noted, pipeline="segment", **options)
-        )
+        self.app.documents.pipeline.add(FunctionProcessor(name=name, function=noted, pipeline="segment", **options))
 
     def allow(self, seconds: float) -> None:
         """From now on a job may run so long in all."""

@@ -10,7 +10,7 @@ import pytest
 
 from forebay import Context, Page, Permanent, Reschedule, Retry
 from forebay.errors import BadDocument, BadInput
-from forebay.model.budget import Budget
+from forebay.model.budget import Budget, Period
 from forebay.model.exchange import Action
 from forebay.model.task import Status
 from forebay.pipelines.tracking import track
@@ -197,7 +197,14 @@ def test_an_article_that_fails_for_good_fails_the_job_or_is_named(here: Ground) 
 
 
 def test_what_a_processor_answers_is_checked(here: Ground) -> None:
-    wrong = [b"no", b"[]", b'{"lang": "en"}', b'{"lang": "", "tags": []}', b'{"lang": "en", "tags": [1]}', b" " * 99_999]
+    wrong = [
+        b"no",
+        b"[]",
+        b'{"lang": "en"}',
+        b'{"lang": "", "tags": []}',
+        b'{"lang": "en", "tags": [1]}',
+        b" " * 99_999,
+    ]
 
     async def say(ctx: Context, chunk: Chunk) -> bytes:
         return wrong[chunk.page_start - 1]
@@ -209,7 +216,7 @@ def test_what_a_processor_answers_is_checked(here: Ground) -> None:
 
 def test_a_budget_holds_articles_back(here: Ground) -> None:
     here.register(answered)
-    here.app.budget(Budget(unit="calls", most=2, per="day", processor="mine"))
+    here.app.budget(Budget(unit="calls", most=2, per=Period.DAY, processor="mine"))
     job_id = here.submit(TEXT, processor="mine")
     here.work_until(lambda: here.job(job_id).completed_count == 2 and not here.job(job_id).running_count)
     waiting = [task for task in here.chunks(job_id) if task.status is Status.PENDING]

@@ -26,4 +26,4 @@ def _has_run(task: Task) -> bool:
 
 
 def _span(task: Task, now: float) -> tuple[float, float]:
-    return task.claimed_at or now, now if task.finished_at is None else task.finished_at
+    return now if task.claimed_at is None else task.claimed_at, now if task.finished_at is None else task.finished_at
