@@ -21,7 +21,7 @@ from pikepdf import Array, Dictionary, Name, Pdf
 from PIL import Image, ImageChops, ImageFilter
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from examples.documents.office import word  # noqa: E402 - the script runs from anywhere
+from examples.documents.office import word
 
 TEXTS = Path(__file__).parent / "texts"
 WIDTH, HEIGHT = 595, 842

@@ -1,4 +1,4 @@
-"""Makes a Word document of the same texts that the PDFs have: headings, paragraphs and lists, the same bytes each time."""
+"""Makes a Word document of the texts that the PDFs have: headings, paragraphs and lists, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def word(texts: Iterable[str]) -> bytes:
 
 def _relations(targets: dict[str, str]) -> str:
     links = "".join(f'<Relationship Id="{name}" Type="{_LINK}/{name}" Target="{to}"/>' for name, to in targets.items())
-    return f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{links}</Relationships>'
+    return (
+        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{links}</Relationships>'
+    )
 
 
 def _paragraphs(text: str) -> Iterator[str]:

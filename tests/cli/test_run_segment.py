@@ -31,6 +31,7 @@ def test_markdown_and_articles_lie_beside_the_documents_and_are_no_documents_the
     assert desk.read("in/report.md") == "# Report\n\nAll is well with the weir and with the water.\n\n"
     found = json.loads(desk.read("in/notes.md.articles.json"))
     assert [each["title"] for each in found["articles"]] == ["River", "Wehr", "Sea"]
+    answer = desk.here.run("run", "in/report.docx", "--pipeline", "segment", "-o", "json")
     job = next(record["job_id"] for record in answer.json if record["file"] == "in/report.docx")
     assert desk.here.run("result", job, "-f", "md").out == desk.read("in/report.md")
     assert desk.here.run("get", job).code == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
-from forebay.app import providers, taggers
+from forebay.app import providers
 from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
 from forebay.ids import printable, shown
 from forebay.model import budget
@@ -72,7 +72,9 @@ class AppDocuments:
 
     @cached_property
     def pipeline(self) -> Documents:
-        """With the paid processors of the settings."""
+        """With the paid processors of the settings, and those of articles."""
+        from forebay.app import taggers  # noqa: PLC0415 - brings along a client for providers
+
         app = self._app
         given = providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers)
         taggers.check(app.settings)

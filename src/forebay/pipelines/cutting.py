@@ -18,13 +18,17 @@ from forebay.rules import chunks as rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is asked of a document: everything that its chunks carry on."""
+    """What is asked of a document: everything that its chunks carry on.
+
+    With `timed` the time of their job bounds them.
+    """
 
     document: str
     media_type: str
     processor: str
     options: Mapping[str, Json]
     reuse: bool = True
+    timed: bool = False
 
     def result_key(self, pages: tuple[int, int], processor: Processor) -> str:
         return rules.result_key(
@@ -105,6 +109,7 @@ def _task(
         "processor": order.processor,
         "options": dict(order.options),
         "reuse": order.reuse,
+        "timed": order.timed,
         "pages": list(pages),
         "page_count": terms.page_count,
         "depth": terms.depth,

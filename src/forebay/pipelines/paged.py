@@ -8,7 +8,7 @@ from typing import Any
 from forebay.engine.context import Context
 from forebay.model.outcome import Outcome
 from forebay.model.payload import Json
-from forebay.pipelines import finishing, processing, splitting
+from forebay.pipelines import finishing, job_time, processing, splitting
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.pipeline import Step
@@ -27,7 +27,8 @@ async def _merge(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outco
 
 
 async def process(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
-    return await processing.process(ground, ctx, payload)
+    step = processing.process(ground, ctx, payload)
+    return await (job_time.within(ground, ctx, step) if payload.get("timed") else step)
 
 
 async def _stored(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:

@@ -19,13 +19,13 @@ from forebay.model.task import Status, Task
 from forebay.pipelines import job_time, segmenting, sniffing_articles, tagging
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground, copied
-from forebay.pipelines.paged import MERGE_TIMEOUT_S, STEP_TIMEOUT_S
 from forebay.pipelines.pipeline import SEGMENT as NAME
 from forebay.pipelines.pipeline import Output, Pipeline, Step
 from forebay.pipelines.whole import Whole, whole
 from forebay.rules.verdict import ErrorClass
 
 FORMAT = 1
+_TIMEOUT_S = 3600.0  # of one step; the job's own time is mostly over before
 _FIRST = b'{"forebay":%d,"document":' % FORMAT
 _ARTICLES = b',"articles":[\n'
 _SUMMARY = b'],"summary":'
@@ -135,9 +135,9 @@ SEGMENT = Pipeline(
     sniffed=sniffing_articles.sniffed,
     suffixes=sniffing_articles.SUFFIXES,
     steps={
-        "split": Step(segmenting.split, STEP_TIMEOUT_S),
-        "articles": Step(segmenting.articles, STEP_TIMEOUT_S),
-        "merge": Step(_merge, MERGE_TIMEOUT_S),
+        "split": Step(segmenting.split, _TIMEOUT_S),
+        "articles": Step(segmenting.articles, _TIMEOUT_S),
+        "merge": Step(_merge, _TIMEOUT_S),
     },
     process=tagging.process,
     checked=segmenting.checked,

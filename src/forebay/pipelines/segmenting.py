@@ -10,6 +10,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from typing import IO, Any
 
 from forebay.engine.context import Context
@@ -35,9 +36,9 @@ from forebay.rules.articles import RULE_VERSION, USUAL_SIZE, check_size
 from forebay.rules.verdict import ErrorClass
 
 _FIRST_LOOK_S = 0.1
-_LOOK_S = 2.0
-_GROWS = 1.5
-_MOST_LOOKS = 20
+_LOOK_S = 10.0
+_GROWS = 1.2
+_MOST = 50
 _OF_SCANS = ("language", "ocr")
 
 
@@ -93,9 +94,7 @@ async def _converted(ground: Ground, ctx: Context, order: Order, file: IO[bytes]
 async def _cut_into_pages(ground: Ground, ctx: Context, order: Order, file: IO[bytes]) -> Completed:
     reader: Any = order.options["reader"]
     options: Any = order.options["reader_options"]
-    pages = Order(
-        document=order.document, media_type=order.media_type, processor=reader, options=options, reuse=order.reuse
-    )
+    pages = replace(order, processor=reader, options=options, timed=True)
     terms = Terms(
         tenant=ctx.tenant,
         options=carried(ctx),
@@ -112,7 +111,7 @@ async def _cut_into_pages(ground: Ground, ctx: Context, order: Order, file: IO[b
     }
     waiting = ground.submissions().task(
         ground.pipelines[SEGMENT].kind("articles"),
-        {"order": _plain(order), "page_count": made.page_count},
+        {"order": asdict(order), "page_count": made.page_count},
         carried(ctx),
         role=Role.CHUNK,
         chunk_index=rules.ARTICLES_INDEX,
@@ -142,13 +141,13 @@ async def _articles(ground: Ground, ctx: Context, payload: Mapping[str, Any]) ->
 
 
 def _later(ctx: Context) -> Rescheduled:
-    delay_s = min(_LOOK_S, _FIRST_LOOK_S * _GROWS ** min(_MOST_LOOKS, ctx.reschedule_count))
+    delay_s = min(_LOOK_S, _FIRST_LOOK_S * _GROWS ** min(_MOST, ctx.reschedule_count))
     return Rescheduled(delay_s=delay_s, text="its pages are being read")
 
 
 def _unread(missing: list[Result]) -> Permanent:
     first = missing[0]
-    named = ", ".join(f"{each.page_start}-{each.page_end}" for each in missing[:_MOST_LOOKS])
+    named = ", ".join(f"{each.page_start}-{each.page_end}" for each in missing[:_MOST])
     hole = first.hole
     return Permanent(
         f"Pages {named} could not be read.", error_class=hole.error_class if hole else ErrorClass.CORRUPTED_CONTENT
@@ -193,13 +192,3 @@ def _tasks(ground: Ground, ctx: Context, order: Order, found: Iterable[dict[str,
             "text": text,
         }
         yield ground.submissions().task(kind, payload, carried(ctx), role=Role.CHUNK, chunk_index=ordinal)
-
-
-def _plain(order: Order) -> dict[str, Json]:
-    return {
-        "document": order.document,
-        "media_type": order.media_type,
-        "processor": order.processor,
-        "options": dict(order.options),
-        "reuse": order.reuse,
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
@@ -21,6 +22,7 @@ _BY: Final = {
     MARKDOWN: ("plain", "markdown"),
     TEXT: ("plain", "text"),
 }
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 PAGED: Final = frozenset({PPTX, XLSX})
 """Of these a slide or a sheet is a page, also if there is only one."""
 
@@ -61,6 +63,6 @@ def _pages(media_type: str, raw: bytes) -> list[str]:
 
 
 def _ended(page: str) -> str:
-    """So that the next page begins a block of its own."""
-    text = page.strip("\n")
+    """So that the next page begins a block of its own; without what no store and no terminal should get."""
+    text = _CONTROL.sub("", page).strip("\n")
     return f"{text}\n\n" if text.strip() else ""
