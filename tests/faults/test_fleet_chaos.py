@@ -88,11 +88,10 @@ def journal(name: str, event: str, change: Callable[[Record], list[Record]], *, 
     """Put others in the place of the first record of this kind, or of all, in the first journal that has one."""
 
     def doctor(folder: Path) -> None:
-        for path in sorted((folder / "logs").glob(f"{name}.jsonl")):
-            records = [json.loads(line) for line in path.read_text().splitlines()]
-            found = [index for index, record in enumerate(records) if record["e"] == event]
-            if found:
-                break
+        journals = sorted((folder / "logs").glob(f"{name}.jsonl"))
+        path = next(path for path in journals if f'"{event}"' in path.read_text())
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        found = [index for index, record in enumerate(records) if record["e"] == event]
         for at in reversed(found if every else found[:1]):
             records[at : at + 1] = change(records[at])
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
