@@ -249,7 +249,8 @@ class Forebay:
         self,
         source: str | Path | IO[bytes],
         *,
-        processor: str = "local",
+        pipeline: str | None = None,
+        processor: str | None = None,
         options: Mapping[str, object] | None = None,
         allow_holes: bool = False,
         reuse: bool = True,
@@ -258,14 +259,16 @@ class Forebay:
         callback_each: bool = False,
         **terms: Unpack[Options],
     ) -> Submitted:
-        """Store a job that reads a document; of the same bytes and options there is one, unless reuse is refused.
+        """Store a job of a pipeline over a document: `ocr` unless it or its processor is named.
 
+        Of the same bytes and options there is one, unless reuse is refused.
         `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well.
         """
         place = Path(source) if isinstance(source, str) else source
         job = self.documents.job(
             place,
             name=name,
+            pipeline=pipeline,
             processor=processor,
             options=options,
             allow_holes=allow_holes,

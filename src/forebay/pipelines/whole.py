@@ -99,15 +99,17 @@ def whole(ground: Ground, ctx: Context, order: Order) -> Whole:
         raise Permanent("The document was not split.", error_class=ErrorClass.BUG)
     notes = [str(note) for note in said["notes"]]
     return Whole(
-        order, ctx.tenant, int(said["pages"]), bool(said["repaired"]), notes, list(_results(ground, ctx))
+        order, ctx.tenant, int(said["pages"]), bool(said["repaired"]), notes, list(results(ground, ctx))
     )  # fmt: skip
 
 
-def _results(ground: Ground, ctx: Context) -> Iterator[Result]:
-    """Chunks that were replanned have no pages of their own; their pieces have."""
+def results(ground: Ground, ctx: Context) -> Iterator[Result]:
+    """Blocking; of chunks of pages. Those that were replanned have no pages of their own; their pieces have."""
     for task in ctx.chunks().tasks():
         payload = task.payload
         if not isinstance(payload, dict):
             raise Permanent(f"Chunk {task.chunk_index} has no pages.", error_class=ErrorClass.BUG)
+        if "pages" not in payload or "article" in payload:
+            continue
         if task.status is not Status.COMPLETED or task.result_blob is not None:
             yield Result(ground.blobs(), task, Part.of(payload))
