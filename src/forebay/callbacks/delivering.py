@@ -62,7 +62,8 @@ class Deliverer:
                 f"The endpoint is disabled: {known.note or 'by an operator'}.", error_class=ErrorClass.REFUSED
             )
         generations = (1,) if known is None else signing.in_force(known.generation, known.rotated_at, time.time())
-        secrets = [signing.secret_of(self.key(), endpoint, each) for each in generations]
+        key = await asyncio.to_thread(self.key)
+        secrets = [signing.secret_of(key, endpoint, each) for each in generations]
         content = encoded(body)
         sender = self.sender()
         try:
