@@ -177,7 +177,7 @@ class AppCallbacks:
                 return changed
         raise StoreBusy(f"Endpoint {endpoint.id} was changed by others all the time.", remedy="Try again.")
 
-    def resend(self, *delivery_ids: str, who: str = "api") -> list[Acted]:
+    def resend(self, *delivery_ids: str, who: str = "api", tenant: str = DEFAULT_TENANT) -> list[Acted]:
         """Send again what lies in the dead letters, under its own id; a disabled endpoint is enabled by it."""
         for delivery_id in delivery_ids:
             task = self._app.ledger.get(ids.check_id(delivery_id))
@@ -187,7 +187,7 @@ class AppCallbacks:
             known = self._app.ledger.endpoint(str(payload["endpoint"]))
             if known is not None and known.disabled_at is not None:
                 self.enable(known)
-        return self._app.ledger.retry(list(delivery_ids), Action(who=who, note="resend"), force=True)
+        return self._app.ledger.retry(list(delivery_ids), Action(who=who, note="resend", tenant=tenant), force=True)
 
     def test(self, endpoint: Endpoint) -> Submitted:
         """A callback that says nothing but that it is a test, delivered as all others are."""

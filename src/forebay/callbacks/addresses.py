@@ -35,7 +35,7 @@ _INTERNAL: Final[tuple[IPv4Network | IPv6Network, ...]] = (
 _FORBIDDEN_4: Final = (
     IPv4Network("0.0.0.0/8"),  # this host, in this network
     IPv4Network("100.100.100.200/32"),  # metadata of Alibaba Cloud
-    IPv4Network("168.63.129.16/32"),  # metadata and agent of Azure
+    IPv4Network("168.63.129.16/32"),  # metadata of Azure
     IPv4Network("169.254.0.0/16"),  # link-local, with the metadata of most clouds
     IPv4Network("192.0.0.0/24"),  # protocol assignments, with the metadata of Oracle
     IPv4Network("192.0.2.0/24"),  # documentation
