@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK_S = 0.02
 _LOOK_S = 0.2
+_FEW = 10
 _LOOKS = 200
 _WATCH_S = 0.5
 _WHY_S = 2.0
@@ -118,7 +119,8 @@ class Run:
                     return
                 if not (taking.done() and self.done):
                     await asyncio.sleep(pause_s)
-                pause_s = min(_LOOK_S, 1.2 * pause_s)
+                longest_s = _LOOK_S * min(1.0, len(self.items) / _FEW)
+                pause_s = min(longest_s, 1.2 * pause_s)
         finally:
             taking.cancel()
         drain("done")
