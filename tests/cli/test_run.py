@@ -306,6 +306,20 @@ def test_a_document_that_the_store_lost_is_taken_in_again(desk: Desk) -> None:
     assert (desk.folder / "scan.ocr.pdf").read_bytes().startswith(b"%PDF-")
 
 
+def test_a_document_of_which_every_stored_byte_is_damaged_is_read_again(desk: Desk) -> None:
+    desk.put("scan.pdf")
+    desk.ok("scan.pdf")
+    before = desk.read("scan.json")
+    for blob in (desk.here.home / "blobs").rglob("*"):
+        if blob.is_file():
+            blob.write_bytes(b"?" + blob.read_bytes()[1:])
+    desk.ok("scan.pdf", "--out", "again")
+    assert desk.read("again/scan.json") == before
+    assert desk.calls == ["1-2", "1-2", "3-3", "3-3"]
+    desk.ok("scan.pdf", "--out", "third", "-f", "pdf")
+    assert len(desk.calls) == 4
+
+
 # --- what failed
 
 

@@ -16,7 +16,7 @@ from forebay.ids import printable, shown
 from forebay.model import budget
 from forebay.model.budget import Budget
 from forebay.model.job import NewJob
-from forebay.model.task import DEFAULT_TENANT
+from forebay.model.task import DEFAULT_TENANT, Status
 from forebay.pipelines import intake
 from forebay.pipelines.documents import Documents
 from forebay.pipelines.ground import Ground
@@ -134,7 +134,7 @@ class AppDocuments:
         anew: bool = False,
         **terms: Any,  # noqa: ANN401 - of Documents.job
     ) -> NewJob:
-        """Look at a document and store its bytes, unless its job is known already, or even then: `anew`.
+        """Look at a document and store its bytes, unless its job is under way or done, or even then: `anew`.
 
         `approve` gets its sha256 and may raise, before anything is stored.
         """
@@ -146,7 +146,9 @@ class AppDocuments:
             if approve is not None:
                 approve(document.sha256)
             tenant = terms.get("tenant", DEFAULT_TENANT)
-            if anew or self._app.ledger.get_job(job.id) is None:
+            known = self._app.ledger.get_job(job.id)
+            # One that failed may have done so because its document was lost.
+            if anew or known is None or known.status in {Status.FAILED, Status.CANCELED}:
                 with _readable():
                     intake.keep(file, document, self._app.blobs, tenant)
         return job

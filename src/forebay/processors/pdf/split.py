@@ -26,19 +26,20 @@ _LEFT_OUT: Final = ("/Parent", "/B", "/Thumb", "/PieceInfo", "/AA")
 
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
-    """Write the chunks one after the other; see `chunks` for how large each may be."""
+    """Write the chunks one after the other, of all pages or of those from one to another."""
     document, output = files
     max_pages, max_bytes, first = arguments["max_pages"], arguments["max_bytes"], arguments["first"]
     source = loaded(document, arguments["media_type"], max_pages=arguments["max_document_pages"])
     if arguments.get("page_units"):
         check_sizes(source.pages, arguments["page_units"], first)
     share = os.fstat(document).st_size / len(source.pages)
+    begin_at, end_at = arguments.get("pages") or (1, len(source.pages))
     listed: list[Json] = []
     notes = [*source.notes, *_remarks(source.pdf)]
     offset = 0
     try:
-        for start in range(0, len(source.pages), max_pages):
-            end = min(start + max_pages, len(source.pages))
+        for start in range(begin_at - 1, min(end_at, len(source.pages)), max_pages):
+            end = min(start + max_pages, end_at, len(source.pages))
             for begin, stop, data in _fitting(source, start, end, max_bytes, share):
                 if len(data) > max_bytes:
                     notes.append(f"page {first + begin} alone has {len(data)} bytes, more than {max_bytes}")
