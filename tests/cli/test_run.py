@@ -394,6 +394,23 @@ def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypa
     assert len(desk.calls) == 2
 
 
+def test_a_budget_that_was_raised_is_noticed_by_the_same_command_at_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_BUDGETS", "noted:pages=2/day")
+    desk.put("long.pdf", 6)
+    answer = desk.run("long.pdf", "-o", "json")
+    assert (answer.code, len(desk.calls)) == (8, 1)
+    assert "forebay: the rest waits until its budget begins anew; " in answer.err
+    job_id = answer.json[0]["job_id"]
+    assert desk.here.ok("get", job_id, "-o", "json").json["pages"]["call_count"] == 1
+    assert desk.here.ok("why", job_id, "-o", "json").json["more_workers_help"] is False
+    monkeypatch.setenv("FOREBAY_BUDGETS", "noted:pages=6/day")
+    desk.ok("long.pdf")
+    assert desk.calls == ["1-2", "3-4", "5-6"]
+    assert desk.here.ok("get", job_id, "-o", "json").json["pages"]["call_count"] == 3
+
+
 # --- what it answers
 
 

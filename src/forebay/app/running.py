@@ -19,9 +19,10 @@ from forebay.errors import BadDocument, ForebayError, NotFound, ResultCorrupt, S
 from forebay.ids import printable
 from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
-from forebay.model.query import Query
+from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import DEFAULT_TENANT, Role, Status, Task, WaitReason
 from forebay.rules import verdict
+from forebay.rules.standing import Standing
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
@@ -159,6 +160,8 @@ class Run:
         job = self._app.ledger.get_job(job_id)
         if job is None or job.status not in {Status.FAILED, Status.CANCELED}:
             item.status = Status.RUNNING  # also one that is completed: its outputs are still to be written
+            if job is not None and not job.status.terminal:
+                self._hasten(job)
             return
         failed = self._failed(job)
         if failed is not None and not self._force and not _may_help(failed):
@@ -169,6 +172,14 @@ class Run:
             item.status = Status.PENDING
         else:
             item.end("failed", acted.outcome, f"PERMANENT: {acted.text}")
+
+    def _hasten(self, job: Job) -> None:
+        """What waits for a budget looks at it at once: it may have been raised, which is why the command was given."""
+        if self._app.standing(job.id).wait_reason is not WaitReason.BUDGET:
+            return
+        waiting = list(self._app.ledger.list_tasks(Query(job_id=job.id, status=Status.PENDING, size=MAX_PAGE)).items)
+        held_back = [task.id for task in waiting if task.wait_reason is WaitReason.BUDGET]
+        self._app.ledger.retry(held_back, Action(who=self._who, tenant=self._tenant))
 
     def _has_ended(self, job: Job) -> bool:
         """Somebody else may have retried it in the same moment."""
@@ -205,7 +216,7 @@ class Run:
             standing = None if job is None or job.running_count else self._app.standing(job.id)
             if standing is None or standing.wait_reason is not WaitReason.BUDGET:
                 return False
-            text = standing.reasons[-1].text
+            text = _waits_for(standing)
         self.held_back = text
         return bool(text)
 
@@ -225,7 +236,7 @@ class Run:
             standings = [standing for _, standing in self._app.look().lanes(self._limit)]
         else:
             standings = [] if job.running_count else [self._app.standing(job.id)]
-        return next((each.reasons[-1].text for each in standings if each.wait_reason is not None), "")
+        return next((_waits_for(each) for each in standings if each.wait_reason is not None), "")
 
     def _pages(self, job: Job) -> int | None:
         split = self._app.ledger.get(member_id(job.id, Role.SPLIT, 1))
@@ -285,6 +296,10 @@ class Run:
         """The first task that failed for good, which tells why the job did."""
         found = self._app.ledger.list_tasks(Query(job_id=job.id, status=Status.FAILED, size=1)).items
         return found[0] if found else None
+
+
+def _waits_for(standing: Standing) -> str:
+    return next((reason.text for reason in standing.reasons if reason.code == standing.wait_reason), "")
 
 
 def _exit_code(error_class: str) -> int:
