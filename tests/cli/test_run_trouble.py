@@ -122,3 +122,15 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_stored(
     answer = desk.run("scan.pdf")
     assert (answer.code, desk.calls) == (2, [])
     assert "is no budget" in answer.err
+
+
+def test_a_budget_for_a_processor_that_there_is_not_is_refused_and_one_for_the_others_is_not(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_BUDGETS", "pages=100/day,notes:pages=1/day")
+    desk.put("scan.pdf", 1)
+    answer = desk.run("scan.pdf")
+    assert (answer.code, desk.calls) == (2, [])
+    assert "The budget of 1 pages a day is for 'notes', which is no processor here." in answer.err
+    monkeypatch.setenv("FOREBAY_BUDGETS", "pages=100/day,docai:pages=1/day,noted:pages=1/day")
+    desk.ok("scan.pdf")

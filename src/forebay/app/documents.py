@@ -105,6 +105,16 @@ class AppDocuments:
         written = self._app.settings.budgets or ""
         return [*self._budgets, *(budget.parse(each) for each in written.split(",") if each.strip())]
 
+    def check_budgets(self) -> None:
+        """One for a name that nobody has would bound nothing."""
+        known = self.pipeline.names
+        for each in self.budgets():
+            if each.processor is not None and each.processor not in known:
+                raise BadInput(
+                    f"The budget of {each} is for {shown(each.processor)}, which is no processor here.",
+                    remedy=f"Known are {', '.join(sorted(known))}; --app names an application with others.",
+                )
+
     def parsers(self) -> Parsers:
         if self._parsers is None:
             from forebay.processors.parser_child import Bounds  # noqa: PLC0415 - those who only submit need none
