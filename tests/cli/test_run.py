@@ -233,7 +233,7 @@ def test_what_is_missing_or_cannot_be_read_is_said_and_the_others_are_done(desk:
         "missing.pdf": ("refused", "not_found", 4),
         "/proc/self/mem": ("refused", "refused", 7),
     }
-    assert "/proc/self/mem: refused: refused: It cannot be read: Input/output error." in answer.err
+    assert "/proc/self/mem: refused: It cannot be read: Input/output error." in answer.err
 
 
 def test_a_pipe_is_refused_and_not_waited_for(desk: Desk) -> None:
@@ -345,6 +345,7 @@ def test_a_document_that_was_refused_by_what_it_holds_is_not_retried(desk: Desk)
     encrypted(desk, "locked.pdf")
     answers = [desk.run("locked.pdf", "-o", "json") for _ in range(5)]
     assert [(each.code, each.json[0]["error_class"]) for each in answers] == [(7, "encrypted")] * 5
+    assert answers[0].err.count("password") == 2  # what it is, and once what to do
     with desk.here.app() as app:
         assert app.get(answers[0].json[0]["job_id"]).generation == 1
 
