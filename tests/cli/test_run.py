@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -383,6 +384,29 @@ def test_with_holes_allowed_every_output_names_the_pages_that_are_missing(desk: 
     assert notes == [[], [], ["This page was not read. refused: unreadable"]]
 
 
+def test_a_document_that_breaks_off_is_read_and_every_output_names_the_pages_that_lost_something(desk: Desk) -> None:
+    plain = io.BytesIO()
+    with pikepdf.open(io.BytesIO(pdf(6))) as document:
+        document.save(plain, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
+    raw = plain.getvalue()
+    desk.write("cut.pdf", raw[: raw.index(b"(Page 4)")])
+    answer = desk.ok("cut.pdf", "-f", "md,txt,json,pdf")
+    assert (
+        "cut.pdf: 6 pages (the document is damaged, and was repaired; something is lost of 3 pages, the" in answer.err
+    )
+    result = json.loads(desk.read("cut.json"))
+    why = "part of the page may be missing: it has no content, and the document is damaged"
+    assert [page["notes"] for page in result["pages"]] == [[], [], [], [why], [why], [why]]
+    assert result["summary"]["notes"] == ["something is lost of 3 pages, the first of them page 4"]
+    assert "<!-- page 4 -->\n\n> **Page 4**: part of the page may be missing: it has no content" in desk.read("cut.md")
+    assert "[page 5: part of the page may be missing: it has no content" in desk.read("cut.txt")
+    with pikepdf.open(desk.folder / "cut.ocr.pdf") as document:
+        notes = [[str(note.Contents) for note in page.obj.get("/Annots", [])] for page in document.pages]
+    assert notes == [[], [], [], [why], [why], [why]]
+    desk.put("whole.pdf", 6)
+    assert desk.ok("whole.pdf").err == "whole.pdf: 6 pages -> whole.md, whole.json\n"
+
+
 def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_BUDGETS", "pages=3/day")
     desk.put("long.pdf", 6)
@@ -464,5 +488,5 @@ def test_the_local_processor_reads_a_document_into_every_format(desk: Desk) -> N
     assert desk.there() == {"scan.pdf", "scan.md", "scan.txt", "scan.json", "scan.ocr.pdf"}
     job_id = answer.json[0]["job_id"]
     for form, name in {"md": "scan.md", "txt": "scan.txt", "json": "scan.json", "pdf": "scan.ocr.pdf"}.items():
-        desk.here.ok("result", job_id, "-f", form, "-o", "handed-out")
+        desk.here.ok("result", job_id, "-f", form, "-o", "handed-out", "--overwrite")
         assert (desk.folder / "handed-out").read_bytes() == (desk.folder / name).read_bytes()

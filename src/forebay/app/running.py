@@ -52,6 +52,7 @@ class Item:
     remedy: str = ""
     exit_code: int = 0
     hole_count: int = 0
+    damage: str = ""
     waits: str = ""
     outputs: list[Path] = field(default_factory=list)
     mended: bool = False
@@ -268,6 +269,8 @@ class Run:
         if isinstance(said, dict):
             item.page_count = said["page_count"]  # type: ignore[assignment]  # written by our merge
             item.hole_count = sum(hole["page_end"] - hole["page_start"] + 1 for hole in said["holes"])  # type: ignore[union-attr,index,operator,call-overload,misc]  # same
+            if said["repaired"]:
+                item.damage = "; ".join(["the document is damaged, and was repaired", *said["notes"]])  # type: ignore[misc]  # same
         item.status, item.done_share = Status.COMPLETED, 1.0
 
     def _mend(self, item: Item, job: Job, lost: ForebayError) -> None:

@@ -37,6 +37,7 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
         "chunks": len(made.tasks),
         "repaired": made.repaired,
         "notes": list(made.notes),
+        "lacking": dict(made.lacking),
     }
     return Completed(result_json=json_text.encode(said), follow_ups=made.tasks)
 

@@ -15,6 +15,7 @@ from forebay.model.payload import Json
 from forebay.processors.pdf import image
 from forebay.processors.pdf.files import write
 from forebay.processors.pdf.fits import check_sizes
+from forebay.processors.pdf.lost import lost
 from forebay.processors.pdf.opening import Opened, opened, said
 from forebay.processors.pdf.refused import Refused
 from forebay.rules.verdict import ErrorClass
@@ -52,7 +53,15 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
         raise Refused(ErrorClass.DECOMPRESSION_LIMIT, "The document needs more memory than a parser may use.") from None
     except (pikepdf.PdfError, RuntimeError) as error:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be split: {said(error)}.") from None
-    return {"pages": len(source.pages), "repaired": source.repaired, "notes": [*notes], "chunks": listed}
+    repaired = source.repaired
+    lacking = lost(source.pages, first) if repaired and arguments["media_type"] == PDF else {}
+    return {
+        "pages": len(source.pages),
+        "repaired": repaired,
+        "notes": [*notes],
+        "chunks": listed,
+        "lacking": {what: [*numbers] for what, numbers in lacking.items()},
+    }
 
 
 def loaded(document: int, media_type: str, *, max_pages: int) -> Opened:
