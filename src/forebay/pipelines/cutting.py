@@ -47,6 +47,17 @@ class Cut:
     tasks: tuple[NewTask, ...]
     ranges: tuple[tuple[int, int], ...]
 
+    @property
+    def told(self) -> dict[str, Json]:
+        """What the record of a split tells."""
+        return {
+            "pages": self.page_count,
+            "chunks": len(self.tasks),
+            "repaired": self.repaired,
+            "notes": [*self.notes],
+            "lacking": {what: [*numbers] for what, numbers in self.lacking.items()},
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:

@@ -32,14 +32,7 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
         strict = not await asyncio.to_thread(may_have_holes, ground, ctx)
         terms = Terms(tenant=ctx.tenant, options=carried(ctx), max_pages=processor.max_pages, strict=strict)
         made = await cut(ground, file, order, terms)
-    said = {
-        "pages": made.page_count,
-        "chunks": len(made.tasks),
-        "repaired": made.repaired,
-        "notes": list(made.notes),
-        "lacking": dict(made.lacking),
-    }
-    return Completed(result_json=json_text.encode(said), follow_ups=made.tasks)
+    return Completed(result_json=json_text.encode(made.told), follow_ups=made.tasks)
 
 
 def may_have_holes(ground: Ground, ctx: Context) -> bool:
