@@ -182,7 +182,7 @@ def test_short_calls_share_one_child_and_long_ones_get_a_second() -> None:
     async def scenario(parsers: Parsers) -> None:
         await _pid(parsers)
         assert len(set(await asyncio.gather(*(_pid(parsers) for _ in range(4))))) == 1
-        await asyncio.gather(*(parsers.call("sleep", {"seconds": 0.5}) for _ in range(2)))
+        await asyncio.gather(*(parsers.call("sleep", {"seconds": 1}) for _ in range(2)))
         assert len(parsers._children) == 2
 
     with_parsers(scenario, size=2)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forebay.app.item import Item
 from forebay.app.naming import Source
 from forebay.app.outputs import Outputs
 from forebay.app.plain import remedy
@@ -21,6 +21,7 @@ from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
 from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import DEFAULT_TENANT, Role, Status, Task, WaitReason
+from forebay.observe import subscribe
 from forebay.rules import verdict
 from forebay.rules.standing import Standing
 from forebay.rules.verdict import ErrorClass
@@ -31,42 +32,11 @@ if TYPE_CHECKING:
 _FIRST_LOOK_S = 0.02
 _LOOK_S = 0.2
 _FEW = 10
+_LAST_STEP = ".merge"
 _LOOKS = 200
 _WATCH_S = 0.5
 _WHY_S = 2.0
 _REFUSED_EXIT = 7
-_ENDED = frozenset({"completed", "failed", "canceled", "refused", "unwritten"})
-
-
-@dataclass(slots=True)
-class Item:
-    """A file on its way; `status` is its job's, or `refused`, `waiting` and `unwritten` around that."""
-
-    path: Path
-    job_id: str | None = None
-    status: str = "waiting"
-    page_count: int | None = None
-    done_share: float = 0.0
-    error_class: str | None = None
-    error_text: str | None = None
-    remedy: str = ""
-    exit_code: int = 0
-    hole_count: int = 0
-    damage: str = ""
-    waits: str = ""
-    outputs: list[Path] = field(default_factory=list)
-    mended: bool = False
-
-    @property
-    def ended(self) -> bool:
-        return self.status in _ENDED
-
-    def end(self, status: str, error_class: str, text: str, *, todo: str = "", exit_code: int = 1) -> None:
-        self.status = status
-        self.error_class = error_class
-        self.error_text = text
-        self.remedy = todo
-        self.exit_code = exit_code
 
 
 class Run:
@@ -111,6 +81,7 @@ class Run:
         """
         taking = asyncio.create_task(self._take_all(looks))
         pause_s = _FIRST_LOOK_S  # who hands in one page shall not wait for the pace of a thousand
+        ended, unsubscribe = _endings()
         try:
             while not (taking.done() and self.done):
                 if taking.done():
@@ -120,10 +91,11 @@ class Run:
                     drain("budget")
                     return
                 if not (taking.done() and self.done):
-                    await asyncio.sleep(pause_s)
-                longest_s = _LOOK_S * min(1.0, len(self.items) / _FEW)
-                pause_s = min(longest_s, 1.2 * pause_s)
+                    # With many, some end all the time: to look at once would be to do nothing else.
+                    await _pause(pause_s, ended if len(self.items) <= _FEW else None)
+                pause_s = min(_LOOK_S, 1.2 * pause_s)
         finally:
+            unsubscribe()
             taking.cancel()
         drain("done")
 
@@ -299,6 +271,27 @@ class Run:
         """The first task that failed for good, which tells why the job did."""
         found = self._app.ledger.list_tasks(Query(job_id=job.id, status=Status.FAILED, size=1)).items
         return found[0] if found else None
+
+
+def _endings() -> tuple[asyncio.Event, Callable[[], None]]:
+    """What is set when a task of this worker's ends that may be the last of its document, and how to stop that."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def heard(name: str, fields: Mapping[str, object]) -> None:
+        if name == "task_failed" or (name == "task_completed" and str(fields["kind"]).endswith(_LAST_STEP)):
+            loop.call_soon_threadsafe(ended.set)
+
+    return ended, subscribe(heard)
+
+
+async def _pause(longest_s: float, ended: asyncio.Event | None) -> None:
+    if ended is None:
+        await asyncio.sleep(longest_s)
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(longest_s):
+            await ended.wait()
+    ended.clear()
 
 
 def _waits_for(standing: Standing) -> str:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from forebay.app.forebay import Forebay
-    from forebay.app.running import Item, Run
+    from forebay.app.item import Item
+    from forebay.app.running import Run
     from forebay.cli.run_progress import Progress
     from forebay.model.payload import Json
     from forebay.processors.parser_child import ParserChild

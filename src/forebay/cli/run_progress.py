@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from forebay.app.running import Item, Run
+    from forebay.app.item import Item
+    from forebay.app.running import Run
 
 _LINE_S = 10.0
 _BAR_S = 0.2  # all items are counted for it, and there may be many

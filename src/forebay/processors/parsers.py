@@ -39,8 +39,10 @@ _REFUSALS = {
 }
 _UNAVAILABLE = ErrorClass.SERVICE_UNAVAILABLE
 _PASSING = {ErrorClass.PARSER_MEMORY, _UNAVAILABLE}
-# What a start costs, roughly: one more child pays once others have been waited for as long.
-_PATIENCE_S = 0.3
+# What a start costs, roughly: one more child pays once others have been waited for as long, if that was not so now and
+# then only: of all time, such a share is forgotten.
+_PATIENCE_S = 0.6
+_FORGOTTEN = 0.2
 
 
 class Parsers:
@@ -61,6 +63,7 @@ class Parsers:
         self._idle: list[ParserChild] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._waited_s = 0.0
+        self._waited_at = 0.0
         self._burying: set[asyncio.Task[object]] = set()
         self._closed = False
 
@@ -143,6 +146,7 @@ class Parsers:
     async def _wait(self) -> None:
         """Until one is idle or gone, or they were waited for long enough."""
         began = time.monotonic()
+        self._waited_s = max(0.0, self._waited_s - _FORGOTTEN * (began - self._waited_at))
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -155,7 +159,8 @@ class Parsers:
                 self._wake()
             raise
         finally:
-            self._waited_s += time.monotonic() - began
+            self._waited_at = time.monotonic()
+            self._waited_s += self._waited_at - began
 
     def _put_back(self, child: ParserChild) -> None:
         self._idle.append(child)
