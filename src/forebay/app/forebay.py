@@ -235,6 +235,11 @@ class Forebay:
             self.documents.pipeline  # noqa: B018 - the first look registers what the settings name
             self.documents.budgets()
 
+    def check_budgets(self) -> None:
+        """Before documents are worked on: all processors are known by then."""
+        if "documents" in vars(self):
+            self.documents.check_budgets()
+
     async def aclose_documents(self) -> None:
         """End the children that read documents, and connections to providers; both come again when they are needed."""
         transport, self._transport = self._transport, None

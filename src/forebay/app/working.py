@@ -113,6 +113,7 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     """In a running event loop."""
     _check_no_child()
     app.check_documents()
+    app.check_budgets()
     settings = app.settings
     limits = Limits(
         concurrency=options.get("concurrency") or settings.concurrency,

@@ -90,6 +90,11 @@ class Documents:
             raise BadInput(f"There is no pipeline {shown(pipeline)}.", remedy=f"There are: {names}.")
         return next((name for name in known.processors if name in self._processors), known.processors[-1])
 
+    @property
+    def names(self) -> set[str]:
+        """Of all processors, also of those that are not set up."""
+        return {*self._processors, *self._absent}
+
     def pipeline_of(self, processor: str) -> Pipeline:
         return self._ground.pipelines[self.processor(processor).pipeline]
 

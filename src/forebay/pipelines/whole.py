@@ -79,13 +79,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A document in its chunks, in no order, with what its split said of it."""
+    """A document in its chunks, in no order, with what its split said of it; `lacking` by page, what is lost of it."""
 
     order: Order
     tenant: str
     page_count: int
     repaired: bool
     notes: list[str]
+    lacking: dict[int, str]
     results: list[Result]
 
 
@@ -97,10 +98,19 @@ def whole(ground: Ground, ctx: Context, order: Order) -> Whole:
     said: Any = split.result if split else None
     if not isinstance(said, dict):
         raise Permanent("The document was not split.", error_class=ErrorClass.BUG)
+    lacking = {number: what for what, numbers in said.get("lacking", {}).items() for number in numbers}
     notes = [str(note) for note in said["notes"]]
+    if lacking:
+        notes.append(f"something is lost of {len(lacking)} pages, the first of them page {min(lacking)}")
     return Whole(
-        order, ctx.tenant, int(said["pages"]), bool(said["repaired"]), notes, list(results(ground, ctx))
-    )  # fmt: skip
+        order=order,
+        tenant=ctx.tenant,
+        page_count=int(said["pages"]),
+        repaired=bool(said["repaired"]),
+        notes=notes,
+        lacking=lacking,
+        results=list(results(ground, ctx)),
+    )
 
 
 def results(ground: Ground, ctx: Context) -> Iterator[Result]:
