@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -105,13 +105,14 @@ class Reader:
     def __init__(self, here: Ground) -> None:
         self.calls: list[int] = []
         self.refused: set[int] = set()
+        self.first: Callable[[Context], Awaitable[object]] = lambda _: asyncio.sleep(0)
         here.app.documents.pipeline.add(FunctionProcessor(name="reader", function=self._read, max_pages=1))
 
     async def _read(self, ctx: Context, chunk: Chunk) -> list[Page]:
         self.calls.append(chunk.page_start)
         if chunk.page_start in self.refused:
             raise Permanent("It is torn.", error_class="refused")
-        await asyncio.sleep(0)
+        await self.first(ctx)
         return [Page.of_text(text, processor="reader", version="1") for text in texts(chunk)]
 
 
@@ -126,6 +127,24 @@ def test_a_page_that_cannot_be_read_fails_the_document_and_a_retry_reads_only_th
     here.work()
     assert here.articles(here.job(job.id))[-1]["page_end"] == 3
     assert sorted(reader.calls) == [1, 2, 2, 3]
+
+
+def test_pages_without_a_word_have_no_articles(here: Ground) -> None:
+    Reader(here)
+    result = here.result(here.run(pdf(2, ""), name="scan.pdf", options={"reader": "reader"}))
+    assert (result["articles"], result["summary"]["article_count"], result["summary"]["page_count"]) == ([], 0, 2)
+
+
+def test_the_time_of_a_job_bounds_the_reading_of_its_pages_too(here: Ground) -> None:
+    async def stall(ctx: Context) -> None:
+        here.allow(here.ran_s(ctx) + 0.3)
+        await asyncio.sleep(40)
+
+    reader = Reader(here)
+    reader.first = stall
+    job = here.run(pdf(1), name="scan.pdf", options={"reader": "reader"})
+    assert (job.status, reader.calls) == (FAILED, [1])
+    assert "timeout: Job cancelled due to timeout" in (job.error_text or "")
 
 
 def test_with_holes_allowed_the_missing_page_is_named_in_its_place(here: Ground) -> None:

@@ -58,7 +58,7 @@ def _text(raw: bytes) -> str:
     """By the encoding that the page names, unless its bytes say more clearly what they are."""
     named = _NAMED.search(raw[:_LOOKED_AT])
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
     if named is not None:
