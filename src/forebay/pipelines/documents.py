@@ -12,6 +12,7 @@ from forebay.engine.registry import Kind, Registry
 from forebay.engine.submission import Options
 from forebay.errors import BadInput, NotFound
 from forebay.ids import shown
+from forebay.model.callback import Callback
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
 from forebay.model.outcome import Outcome
@@ -104,6 +105,7 @@ class Documents:
         options: Mapping[str, object] | None = None,
         allow_holes: bool = False,
         reuse: bool = True,
+        callback: Callback | None = None,
         **given: Any,  # noqa: ANN401 - the options of a submission, checked there
     ) -> NewJob:
         """The same bytes with the same options are the same job, unless reuse is refused."""
@@ -129,8 +131,9 @@ class Documents:
             environment=submissions.environment,
             document=document.sha256,
             label=document.label,
-            idempotency_key=_key(order, known.version, allow_holes=allow_holes) if reuse else None,
+            idempotency_key=_key(order, known.version, callback, allow_holes=allow_holes) if reuse else None,
             tags=split.tags,
+            callback=callback,
         )
 
     def _handler(self, run: Run) -> Callable[..., Coroutine[Any, Any, Outcome]]:
@@ -140,6 +143,8 @@ class Documents:
         return handle
 
 
-def _key(order: Mapping[str, object], version: str, *, allow_holes: bool) -> str:
-    known = json.dumps([order, version, allow_holes], sort_keys=True, ensure_ascii=False)
+def _key(order: Mapping[str, object], version: str, callback: Callback | None, *, allow_holes: bool) -> str:
+    """Whoever wants to be told gets a job of their own, which takes from the other what is stored already."""
+    told = [] if callback is None else [callback.url, callback.each]
+    known = json.dumps([order, version, allow_holes, *told], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(known.encode()).hexdigest()
