@@ -53,11 +53,11 @@ def checked(ground: Ground, processor: Processor, options: Mapping[str, Any]) ->
     of_reader = given.pop("reader_options", {})
     if not isinstance(of_reader, dict):
         raise BadInput(f"reader_options is {shown(of_reader)}.", remedy='Give an object such as {"dpi": 300}.')
-    of_reader |= {each: given.pop(each) for each in _OF_SCANS if each in given}
+    of_scans = {each: given.pop(each) for each in _OF_SCANS if each in given}
     return {
         "max_size": max_size,
         "reader": reader.name,
-        "reader_options": reader.checked(of_reader),
+        "reader_options": reader.checked({**of_reader, **of_scans}),
         "articles": processor.checked(given),
         "rule": RULE_VERSION,
     }
