@@ -23,6 +23,7 @@ from forebay.model.task import Status
 
 T = TypeVar("T")
 _LEAVE_S = 1.0
+_SWITCH_S = 0.001
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -51,9 +52,13 @@ def when_idle(app: Forebay) -> Beside:
 def run(main: Coroutine[Any, Any, T]) -> T:
     """As asyncio.run does it, but a handler that will not be cancelled cannot keep the program from ending."""
     loop = asyncio.new_event_loop()
+    usual_s = sys.getswitchinterval()
+    # The thread that has an answer of the ledger's must not wait long behind a busy loop.
+    sys.setswitchinterval(min(usual_s, _SWITCH_S))
     try:
         return loop.run_until_complete(main)
     finally:
+        sys.setswitchinterval(usual_s)
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
