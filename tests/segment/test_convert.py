@@ -14,7 +14,8 @@ import pytest
 
 from forebay.engine.signals import Permanent, Retry
 from forebay.processors.office.types import DOCX, HTML, MARKDOWN, PPTX, TEXT, XLSX
-from forebay.processors.parsers import Bounds, Parsers
+from forebay.processors.parser_child import Bounds
+from forebay.processors.parsers import Parsers
 from tests.segment import written
 from tests.segment.written import docx, paragraph, pptx, table, xlsx
 
