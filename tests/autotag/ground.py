@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -13,13 +12,13 @@ from typing import Any, Self
 import pikepdf
 
 from forebay import Forebay, Limit
-from forebay.app.working import awork, when_idle
 from forebay.model.job import Job
 from forebay.model.query import Query
 from forebay.model.task import Role, Task
 from forebay.processors.pdf.verbs import VERBS
 from forebay.testing import Simulated
 from tests.pipelines.ground import pdf
+from tests.pipelines.works import Works
 
 
 def checked(data: bytes, *untagged: tuple[int, int]) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def _marked(page: Any) -> dict[int, str]:  # noqa: ANN401 - of pikepdf
     return found
 
 
-class Ground:
+class Ground(Works):
     def __init__(self, folder: Path, sim: Simulated) -> None:
         self.folder = folder
         self.sim = sim
@@ -104,26 +103,10 @@ class Ground:
     def submit(self, pages: int = 5, **terms: Any) -> str:  # noqa: ANN401 - of app.process
         return self.app.process(io.BytesIO(pdf(pages)), name="scan.pdf", processor="adobe", **terms).id
 
-    def work(self) -> None:
-        asyncio.run(asyncio.wait_for(awork(self.app, when_idle(self.app)), 60))
-
-    def work_until(self, condition: Callable[[], bool]) -> None:
-        async def beside(drain: Callable[[str], None]) -> None:
-            while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - it is somebody else who changes it
-                await asyncio.sleep(0.05)
-            drain("seen")
-
-        asyncio.run(asyncio.wait_for(awork(self.app, beside), 60))
-
     def run(self, pages: int = 5, **terms: Any) -> Job:  # noqa: ANN401 - same
         job_id = self.submit(pages, **terms)
         self.work()
         return self.job(job_id)
-
-    def job(self, job_id: str) -> Job:
-        found = self.app.get(job_id)
-        assert isinstance(found, Job)
-        return found
 
     def result(self, job: Job) -> bytes:
         found = self.app.result(job.id)

@@ -15,13 +15,13 @@ import pikepdf
 import pypdfium2
 
 from forebay import Context, Forebay
-from forebay.app.working import awork, when_idle
 from forebay.model.document import Page
 from forebay.model.job import Job, member_id
 from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
 from forebay.processors.base import Chunk
 from forebay.processors.function import FunctionProcessor
+from tests.pipelines.works import Works
 
 Answer = Callable[[Chunk], Sequence[Page]]
 
@@ -51,7 +51,7 @@ def as_pages(chunk: Chunk) -> list[Page]:
 
 
 @dataclass
-class Ground:
+class Ground(Works):
     app: Forebay
     folder: Path
     calls: list[tuple[int, int]] = field(default_factory=list)
@@ -70,26 +70,10 @@ class Ground:
     def submit(self, raw: bytes, **terms: Any) -> str:  # noqa: ANN401 - of app.process
         return self.app.process(io.BytesIO(raw), name="scan.pdf", processor="noted", **terms).id
 
-    def work(self) -> None:
-        asyncio.run(asyncio.wait_for(awork(self.app, when_idle(self.app)), 60))
-
-    def work_until(self, condition: Callable[[], bool]) -> None:
-        async def beside(drain: Callable[[str], None]) -> None:
-            while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - it is the ledger that changes
-                await asyncio.sleep(0.02)
-            drain("seen")
-
-        asyncio.run(asyncio.wait_for(awork(self.app, beside), 60))
-
     def run(self, raw: bytes, **terms: Any) -> Job:  # noqa: ANN401 - same
         job_id = self.submit(raw, **terms)
         self.work()
         return self.job(job_id)
-
-    def job(self, job_id: str) -> Job:
-        found = self.app.get(job_id)
-        assert isinstance(found, Job)
-        return found
 
     def chunks(self, job_id: str) -> list[Task]:
         listed = self.app.ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK, size=500)).items

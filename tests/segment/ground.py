@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import time
@@ -11,13 +10,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from forebay import Context, Forebay
-from forebay.app.working import awork, when_idle
 from forebay.model.job import Job
 from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
 from forebay.processors.base import Chunk
 from forebay.processors.function import FunctionProcessor
 from forebay.settings import load
+from tests.pipelines.works import Works
 
 COMPLETED, FAILED = Status.COMPLETED, Status.FAILED
 TEXT = (
@@ -29,7 +28,7 @@ ANSWER = b'{"lang": "en", "tags": ["x"]}'
 Answer = Callable[[Context, Chunk], Awaitable[bytes]]
 
 
-class Ground:
+class Ground(Works):
     """Settings are given as the environment has them, without their prefix."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
@@ -71,26 +70,10 @@ class Ground:
         given = raw.encode() if isinstance(raw, str) else raw
         return self.app.process(io.BytesIO(given), name=name, **({"pipeline": "segment"} | terms)).id
 
-    def work(self) -> None:
-        asyncio.run(asyncio.wait_for(awork(self.app, when_idle(self.app)), 50))
-
-    def work_until(self, condition: Callable[[], bool]) -> None:
-        async def beside(drain: Callable[[str], None]) -> None:
-            while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - it is the ledger that changes
-                await asyncio.sleep(0.02)
-            drain("seen")
-
-        asyncio.run(asyncio.wait_for(awork(self.app, beside), 50))
-
     def run(self, raw: bytes | str, **terms: Any) -> Job:  # noqa: ANN401 - same
         job_id = self.submit(raw, **terms)
         self.work()
         return self.job(job_id)
-
-    def job(self, job_id: str) -> Job:
-        found = self.app.get(job_id)
-        assert isinstance(found, Job)
-        return found
 
     def result(self, job: Job) -> dict[str, Any]:
         assert job.status is COMPLETED, job.error_text

@@ -10,10 +10,9 @@ from forebay.errors import BadInput
 
 if TYPE_CHECKING:
     from forebay.processors.adobe_token import Client as AdobeClient
-    from forebay.processors.base import Processor
+    from forebay.processors.base import Parser, Processor
     from forebay.processors.credentials import Credentials
     from forebay.processors.llm import Llm
-    from forebay.processors.recognizing import Parser
     from forebay.processors.transport import Transport
     from forebay.settings import Settings
 

@@ -16,8 +16,8 @@ from forebay.processors.translate import URL, Translate
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+    from forebay.processors.base import Parser
     from forebay.processors.credentials import Credentials
-    from forebay.processors.recognizing import Parser
     from forebay.settings import Settings
 
 

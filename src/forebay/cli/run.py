@@ -202,22 +202,10 @@ def tenant_of(tenant: str | None) -> dict[str, Any]:
 
 def application_of(target: str | None, common: Reading) -> Forebay:
     from forebay.app.forebay import Forebay
-    from forebay.cli.opening import environment, settings_of
-    from forebay.cli.worker import load
+    from forebay.cli.opening import settings_of
+    from forebay.cli.worker import application
 
-    if target is None:
-        return Forebay(settings=settings_of(common))
-    # By way of the environment, where the application looks for its settings.
-    os.environ.update(environment(common))
-    if common.ledger is not None:
-        os.environ["FOREBAY_LEDGER"] = common.ledger
-    app = load(target, verbose=common.verbose)
-    if common.ledger is not None and app.own_ledger:
-        raise BadInput(
-            f"{shown(target)} was made with a ledger of its own.",
-            remedy="Leave out --ledger, or make it with Forebay().",
-        )
-    return app
+    return Forebay(settings=settings_of(common)) if target is None else application(target, common)
 
 
 def check_processor(app: Forebay, pipeline: str | None, name: str | None, options: Mapping[str, Json]) -> str:

@@ -64,16 +64,7 @@ def worker(
     _check("concurrency", concurrency, 1, _MAX_CONCURRENCY)
     _check("processes", processes, 1, _MAX_PROCESSES)
     _check("metrics_port", metrics_port, 0, _MAX_PORT)
-    # By way of the environment: the application and the children that run its blocking handlers read it there.
-    os.environ.update(environment(common))
-    if common.ledger is not None:
-        os.environ["FOREBAY_LEDGER"] = common.ledger
-    app = load(target, verbose=common.verbose)
-    if common.ledger is not None and app.own_ledger:
-        raise BadInput(
-            f"{shown(target)} was made with a ledger of its own.",
-            remedy="Leave out --ledger, or make it with Forebay().",
-        )
+    app = application(target, common)
     if not len(app.registry):
         raise BadInput(
             f"{shown(target)} has no handlers.", remedy='Register one before it is loaded: @app.task("kind").'
@@ -138,6 +129,21 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> No
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
+
+
+def application(target: str, common: Common) -> Forebay:
+    """With the ledger that the command line names."""
+    # By way of the environment: the application and the children that run its blocking handlers read it there.
+    os.environ.update(environment(common))
+    if common.ledger is not None:
+        os.environ["FOREBAY_LEDGER"] = common.ledger
+    app = load(target, verbose=common.verbose)
+    if common.ledger is not None and app.own_ledger:
+        raise BadInput(
+            f"{shown(target)} was made with a ledger of its own.",
+            remedy="Leave out --ledger, or make it with Forebay().",
+        )
+    return app
 
 
 def load(target: str, *, verbose: bool) -> Forebay:

@@ -7,33 +7,18 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO
 
 from forebay.blobs import BlobRef, Blobs
 from forebay.engine.signals import Permanent
 from forebay.engine.submission import Submissions
 from forebay.model.budget import Budget
-from forebay.model.payload import Json
 from forebay.pipelines.pipeline import Paged, Pipeline
-from forebay.processors.base import Processor
+from forebay.processors.base import Parser, Processor
 from forebay.rules.verdict import ErrorClass
 from forebay.stores.base import Ledger
 
 _PIECE = 1 << 20
-
-
-class Parser(Protocol):
-    """Runs a verb on untrusted bytes, apart from everything else; `processors.parsers` has the real one."""
-
-    async def call(
-        self,
-        verb: str,
-        arguments: Mapping[str, Json],
-        *,
-        files: Sequence[int] = (),
-        cpu_s: float | None = None,
-        timeout_s: float | None = None,
-    ) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)

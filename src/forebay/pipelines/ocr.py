@@ -10,14 +10,15 @@ from typing import IO
 from forebay.blobs import BlobRef
 from forebay.model.job import Job
 from forebay.model.payload import Json
-from forebay.pipelines import facts, paged, sniffing
+from forebay.pipelines import facts, sniffing
 from forebay.pipelines.exports import EXPORTS, Export
 from forebay.pipelines.facts import Summed
 from forebay.pipelines.ground import Ground, copied
 from forebay.pipelines.merging import Piece
 from forebay.pipelines.merging import merged as streamed
+from forebay.pipelines.paged import paged
 from forebay.pipelines.pipeline import OCR as NAME
-from forebay.pipelines.pipeline import Merged, Output, Paged
+from forebay.pipelines.pipeline import Merged, Output
 from forebay.pipelines.whole import Result, Whole
 
 
@@ -75,13 +76,8 @@ def _prepare(ground: Ground, job: Job, merged: IO[bytes], original: IO[bytes], l
     return media_type
 
 
-OCR = Paged(
-    name=NAME,
-    sniffed=sniffing.of_pages,
-    suffixes=sniffing.SUFFIXES,
-    steps=paged.STEPS,
-    process=paged.process,
-    checked=paged.checked,
+OCR = paged(
+    NAME,
     processors=("local",),
     described=_described,
     merged=_merged,

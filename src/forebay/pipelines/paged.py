@@ -8,10 +8,10 @@ from typing import Any
 from forebay.engine.context import Context
 from forebay.model.outcome import Outcome
 from forebay.model.payload import Json
-from forebay.pipelines import finishing, job_time, processing, splitting
+from forebay.pipelines import finishing, job_time, processing, sniffing, splitting
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground
-from forebay.pipelines.pipeline import Step
+from forebay.pipelines.pipeline import Paged, Step
 from forebay.processors.base import Processor
 
 STEP_TIMEOUT_S = 600.0
@@ -45,3 +45,15 @@ STEPS: Mapping[str, Step] = {
     "stored": Step(_stored, STEP_TIMEOUT_S),
     "merge": Step(_merge, MERGE_TIMEOUT_S),
 }
+
+
+def paged(name: str, **own: Any) -> Paged:  # noqa: ANN401 - the fields of a Paged that are not the same for all
+    return Paged(
+        name=name,
+        sniffed=sniffing.of_pages,
+        suffixes=sniffing.SUFFIXES,
+        steps=STEPS,
+        process=process,
+        checked=checked,
+        **own,
+    )

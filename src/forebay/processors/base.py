@@ -13,6 +13,20 @@ from forebay.model.document import Page
 from forebay.model.payload import Json
 
 
+class Parser(Protocol):
+    """Runs a verb on untrusted bytes, apart from everything else; `processors.parsers` has the real one."""
+
+    async def call(
+        self,
+        verb: str,
+        arguments: Mapping[str, Json],
+        *,
+        files: Sequence[int] = (),
+        cpu_s: float | None = None,
+        timeout_s: float | None = None,
+    ) -> Json: ...
+
+
 class UnderWay:
     """What a provider does for a chunk while nobody waits for it: `job` is known again by every later attempt.
 

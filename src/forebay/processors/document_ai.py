@@ -18,12 +18,11 @@ from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.document import Page
 from forebay.model.payload import Json
-from forebay.processors.base import Chunk, Pace, Price
+from forebay.processors.base import Chunk, Pace, Parser, Price
 from forebay.processors.credentials import Credentials
 from forebay.processors.document_ai_pages import Malformed, pages
 from forebay.processors.google_errors import judged
 from forebay.processors.messages import Request, Stream
-from forebay.processors.recognizing import Parser
 from forebay.processors.transport import Transport
 from forebay.rules.verdict import ErrorClass
 

@@ -13,8 +13,8 @@ from forebay.errors import NotFound
 from forebay.ids import printable
 from forebay.model.payload import Json
 from forebay.processors.answers import Answers
+from forebay.processors.base import Parser
 from forebay.processors.llm import Llm
-from forebay.processors.recognizing import Parser
 from forebay.processors.translate import Translate
 
 SAMPLE: Final = 2000

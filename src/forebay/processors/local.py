@@ -15,8 +15,8 @@ from forebay.engine.signals import Permanent
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.payload import Json
-from forebay.processors.base import Chunk, Pace, Price
-from forebay.processors.recognizing import Parser, Recognizer, Sheet
+from forebay.processors.base import Chunk, Pace, Parser, Price
+from forebay.processors.recognizing import Recognizer, Sheet
 from forebay.processors.tesseract import found, languages_of
 from forebay.rules.verdict import ErrorClass
 

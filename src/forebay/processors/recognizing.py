@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
 from forebay.engine.signals import Permanent, Retry
 from forebay.ids import printable
 from forebay.model.payload import Json
 from forebay.processors import limited
+from forebay.processors.base import Parser
 from forebay.processors.tesseract import Tesseract
 from forebay.rules.verdict import ErrorClass
 
@@ -25,18 +26,6 @@ _GOOD: Final = 0.8
 _ENOUGH_WORDS: Final = 8
 # What is read on end reads as well when it is turned, give or take a speck; only then its lines can be marked.
 _NEARLY: Final = 0.95
-
-
-class Parser(Protocol):
-    async def call(
-        self,
-        verb: str,
-        arguments: Mapping[str, Json],
-        *,
-        files: Sequence[int] = (),
-        cpu_s: float | None = None,
-        timeout_s: float | None = None,
-    ) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ from forebay.errors import BadInput
 from forebay.ids import printable, shown
 from forebay.model.payload import Json
 from forebay.processors.answers import Answers
-from forebay.processors.base import Chunk, Pace, Price
+from forebay.processors.base import Chunk, Pace, Parser, Price
 from forebay.processors.language import Chain, Text
 from forebay.processors.llm import Llm, NoAnswer
-from forebay.processors.recognizing import Parser
 
 KEYWORDS: Final = "keywords"
 LLM: Final = "llm"

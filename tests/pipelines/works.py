@@ -1,0 +1,32 @@
+"""An application whose worker runs until it is idle, or until something can be seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from forebay import Forebay
+from forebay.app.working import awork, when_idle
+from forebay.model.job import Job
+
+_LONGEST_S = 60
+
+
+class Works:
+    app: Forebay
+
+    def work(self) -> None:
+        asyncio.run(asyncio.wait_for(awork(self.app, when_idle(self.app)), _LONGEST_S))
+
+    def work_until(self, condition: Callable[[], bool]) -> None:
+        async def beside(drain: Callable[[str], None]) -> None:
+            while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - it is somebody else who changes it
+                await asyncio.sleep(0.02)
+            drain("seen")
+
+        asyncio.run(asyncio.wait_for(awork(self.app, beside), _LONGEST_S))
+
+    def job(self, job_id: str) -> Job:
+        found = self.app.get(job_id)
+        assert isinstance(found, Job)
+        return found
