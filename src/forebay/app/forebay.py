@@ -24,7 +24,7 @@ from forebay.model.exchange import Acted, Action, Session, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
 from forebay.model.payload import Json
-from forebay.model.task import Attempt, NewTask, Status, Task
+from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Status, Task
 from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
 from forebay.stores.address import open_ledger, sqlite_file
@@ -286,6 +286,10 @@ class Forebay:
         )  # fmt: skip
         return self._submitted([job])[0]
 
+    def store(self, new: NewTask | NewJob) -> Submitted:
+        """Store what was made ready elsewhere; IdempotencyConflict if its key stands for something else."""
+        return self._submitted([new])[0]
+
     def _submitted(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         answers = self.ledger.submit(batch)
         for answer in answers:
@@ -398,14 +402,21 @@ class Forebay:
 
     # --- acting
 
-    def cancel(self, *identifiers: str, who: str = "api", note: str = "") -> list[Acted]:
-        return self.ledger.cancel(list(identifiers), Action(who=who, note=note))
+    def cancel(self, *identifiers: str, who: str = "api", note: str = "", tenant: str = DEFAULT_TENANT) -> list[Acted]:
+        return self.ledger.cancel(list(identifiers), Action(who=who, note=note, tenant=tenant))
 
-    def retry(self, *identifiers: str, force: bool = False, who: str = "api", note: str = "") -> list[Acted]:
-        return self.ledger.retry(list(identifiers), Action(who=who, note=note), force=force)
+    def retry(
+        self,
+        *identifiers: str,
+        force: bool = False,
+        who: str = "api",
+        note: str = "",
+        tenant: str = DEFAULT_TENANT,
+    ) -> list[Acted]:
+        return self.ledger.retry(list(identifiers), Action(who=who, note=note, tenant=tenant), force=force)
 
-    def delete(self, *identifiers: str, who: str = "api", note: str = "") -> list[Acted]:
-        return self.ledger.delete(list(identifiers), Action(who=who, note=note))
+    def delete(self, *identifiers: str, who: str = "api", note: str = "", tenant: str = DEFAULT_TENANT) -> list[Acted]:
+        return self.ledger.delete(list(identifiers), Action(who=who, note=note, tenant=tenant))
 
     # --- working
 

@@ -96,9 +96,10 @@ class Documents:
         options: Mapping[str, object] | None = None,
         allow_holes: bool = False,
         reuse: bool = True,
+        idempotency_key: str | None = None,
         **given: Any,  # noqa: ANN401 - the options of a submission, checked there
     ) -> NewJob:
-        """The same bytes with the same options are the same job, unless reuse is refused."""
+        """The same bytes with the same options are the same job, unless reuse is refused or it has a key of its own."""
         known = self.processor(processor)
         order = {
             "document": document.sha256,
@@ -121,7 +122,7 @@ class Documents:
             environment=submissions.environment,
             document=document.sha256,
             label=document.label,
-            idempotency_key=_key(order, known.version, allow_holes=allow_holes) if reuse else None,
+            idempotency_key=idempotency_key or (_key(order, known.version, allow_holes=allow_holes) if reuse else None),
             tags=split.tags,
         )
 

@@ -35,7 +35,7 @@ def track(ledger: Ledger, job: Job) -> Track | None:
     if not isinstance(said, dict):
         return Track(page_count=None)
     done = reused = missing = calls = retries = reschedules = 0
-    for task in _chunks(ledger, job.id):
+    for task in chunks(ledger, job.id):
         calls += task.attempt_count
         retries += task.retry_count
         reschedules += task.reschedule_count
@@ -58,7 +58,8 @@ def track(ledger: Ledger, job: Job) -> Track | None:
     )
 
 
-def _chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
+def chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
+    """All chunks of a job, with their payloads and results, in the order they were made."""
     after: str | None = None
     while True:
         page = ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK, after=after, size=MAX_PAGE))
