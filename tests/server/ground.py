@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -26,8 +27,9 @@ PDF = {"content-type": "application/pdf"}
 class Service:
     """A running server: `client` speaks to it, `app` is what it stands on."""
 
-    def __init__(self, app: Forebay, base: str) -> None:
+    def __init__(self, app: Forebay, base: str, stop: Callable[[], object]) -> None:
         self.app = app
+        self.stop = stop
         self.base = base
         self.client = httpx2.Client(base_url=base, timeout=20, trust_env=False)
 
@@ -110,12 +112,13 @@ def serving(
     thread.start()
     try:
         assert ready.wait(20)
-        service = Service(app, address_of(listening))
+        loop, server = held[0]
+        service = Service(app, address_of(listening), partial(loop.call_soon_threadsafe, server.stop))
         with service.client:
             yield service
     finally:
-        loop, server = held[0]
-        loop.call_soon_threadsafe(server.stop)
+        if not held[0][1].should_exit:
+            held[0][0].call_soon_threadsafe(held[0][1].stop)
         thread.join(20)
         listening.close()
     assert not thread.is_alive()

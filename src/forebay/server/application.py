@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import version
+from typing import Unpack
 
 from fastapi import FastAPI
 
@@ -14,9 +16,22 @@ from forebay.errors import MissingExtra, StoreError
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.events import subscribe
 from forebay.observe.metrics import Metrics
-from forebay.server import dead, docs_page, health, jobs, problems, records, results, submitting, tasks, workers
+from forebay.server import (
+    dead,
+    docs_page,
+    health,
+    jobs,
+    problems,
+    records,
+    results,
+    streams,
+    submitting,
+    tasks,
+    workers,
+)
 from forebay.server.guarding import Guard
-from forebay.server.service import ANSWER_WITHIN_S, SLOW_AFTER_S, Service
+from forebay.server.service import Patience, Service
+from forebay.server.watching import Watcher
 
 _PROBE = b"forebay serve was here\n"
 
@@ -26,8 +41,7 @@ def create_app(
     *,
     keyed: bool = False,
     loopback: bool = True,
-    answer_within_s: float = ANSWER_WITHIN_S,
-    slow_after_s: float = SLOW_AFTER_S,
+    **patience: Unpack[Patience],
 ) -> FastAPI:
     """An ASGI application over the stores of `app`, which stays the caller's to close.
 
@@ -35,14 +49,8 @@ def create_app(
     only this machine can reach it.
     """
     metrics = _metrics()
-    service = Service(
-        app,
-        keyed=keyed,
-        loopback=loopback,
-        metrics=metrics,
-        answer_within_s=answer_within_s,
-        slow_after_s=slow_after_s,
-    )
+    service = Service(app, keyed=keyed, loopback=loopback, metrics=metrics, **patience)
+    watcher = Watcher(service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -50,9 +58,11 @@ def create_app(
         # The first put makes the folder; a store that does not answer now is found out by /readyz.
         with suppress(StoreError):
             await service.take(_touch, app)
+        watching = asyncio.create_task(watcher.run())
         try:
             yield
         finally:
+            watching.cancel()
             stop_counting()
             await app.aclose_documents()
             service.close()
@@ -67,11 +77,12 @@ def create_app(
         redirect_slashes=False,
     )
     made.state.service = service
+    made.state.watcher = watcher
     made.openapi = partial(docs_page.description, made)  # type: ignore[method-assign]  # as FastAPI's docs have it
     problems.install(made)
     made.add_middleware(Guard, service=service)
     made.include_router(health.router(loopback=loopback))
-    for each in (submitting, jobs, results, tasks, dead, workers, records, docs_page):
+    for each in (submitting, jobs, results, streams, tasks, dead, workers, records, docs_page):
         made.include_router(each.router)
     return made
 

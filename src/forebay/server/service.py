@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, ParamSpec, TypedDict, TypeVar
 
 from fastapi import Depends, Request
 
@@ -20,6 +20,15 @@ THREADS = 32
 CARRIERS = 16
 ANSWER_WITHIN_S = 1.5
 SLOW_AFTER_S = 30.0
+HEARTBEAT_S = 15.0
+
+
+class Patience(TypedDict, total=False):
+    """How long stores may take to answer, how long a body may trickle, and how often listeners hear a heartbeat."""
+
+    answer_within_s: float
+    slow_after_s: float
+    heartbeat_s: float
 
 
 class Service:
@@ -37,6 +46,7 @@ class Service:
         metrics: Metrics | None = None,
         answer_within_s: float = ANSWER_WITHIN_S,
         slow_after_s: float = SLOW_AFTER_S,
+        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self.app = app
         self.keyed = keyed
@@ -44,6 +54,7 @@ class Service:
         self.metrics = metrics
         self.stopping = asyncio.Event()
         self.slow_after_s = slow_after_s
+        self.heartbeat_s = heartbeat_s
         self.uploads = 0
         self._answer_within_s = answer_within_s
         self._threads = ThreadPoolExecutor(THREADS, "forebay-request")

@@ -1,0 +1,156 @@
+"""Follows jobs for those who listen: one reader for all of them, which looks when the ledger stirs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
+
+from forebay.errors import ForebayError
+from forebay.model.job import Event, Job
+from forebay.model.query import Query
+from forebay.server.problems import Refused
+from forebay.server.service import Service
+from forebay.stores.base import Ledger
+
+T = TypeVar("T")
+MAX_LISTENERS = 2000
+SHOWN_JOBS = 50
+_TOGETHER = 100
+_PAUSE_S = 0.1
+_POLL_S = 2.0
+_SHARE = 4  # a round may take up a fifth of the time
+
+
+class News(NamedTuple):
+    """What happened in a job since somebody looked; `over` says that nothing will follow, unless it is retried."""
+
+    events: list[Event]
+    over: bool = False
+
+
+class Follower:
+    """One who listens to a job: nothing more is read for them until they took what there is."""
+
+    def __init__(self, job_id: str, after: int) -> None:
+        self.job_id = job_id
+        self.after = after
+        self.news: News | None = None
+        self.told = asyncio.Event()
+
+    def tell(self, news: News) -> None:
+        self.news = news
+        self.told.set()
+
+    def take(self) -> News:
+        news = self.news or News([])
+        if news.events:
+            self.after = news.events[-1].number
+        self.news = None
+        self.told.clear()
+        return news
+
+
+class Overview:
+    """One who listens to all jobs of a tenant, or of all: gets them as they are, and then what has changed."""
+
+    def __init__(self, tenant: str | None) -> None:
+        self.tenant = tenant
+        self.jobs: Sequence[Job] = ()
+        self.told = asyncio.Event()
+
+
+class Watcher:
+    """Runs as long as the server does."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._followers: set[Follower] = set()
+        self._overviews: set[Overview] = set()
+        self._stirred = asyncio.Event()
+
+    @contextmanager
+    def following(self, job_id: str, after: int) -> Iterator[Follower]:
+        follower = Follower(job_id, after)
+        with self._listed(self._followers, follower):
+            yield follower
+
+    @contextmanager
+    def overlooking(self, tenant: str | None) -> Iterator[Overview]:
+        overview = Overview(tenant)
+        with self._listed(self._overviews, overview):
+            yield overview
+
+    @contextmanager
+    def _listed(self, listeners: set[T], one: T) -> Iterator[None]:
+        if len(self._followers) + len(self._overviews) >= MAX_LISTENERS:
+            raise Refused(
+                503,
+                "too_many_listeners",
+                f"{MAX_LISTENERS} clients listen to this server already.",
+                remedy="Ask for the job itself, or another server.",
+                headers={"retry-after": "10"},
+            )
+        listeners.add(one)
+        self._stirred.set()
+        try:
+            yield
+        finally:
+            listeners.discard(one)
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        stop_listening = None
+        try:
+            while True:
+                began = time.monotonic()
+                self._stirred.clear()
+                if self._followers or self._overviews:
+                    try:
+                        if stop_listening is None:
+                            ledger = self._service.app.ledger
+                            stop_listening = await self._service.ask(ledger.listen, self._stirred.set, loop=loop)
+                        await self._round()
+                    except ForebayError:
+                        # The store is silent: its listeners hear heartbeats until it answers again.
+                        await asyncio.sleep(_POLL_S)
+                await asyncio.sleep(max(_PAUSE_S, _SHARE * (time.monotonic() - began)))
+                try:
+                    async with asyncio.timeout(_POLL_S):
+                        await self._stirred.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            if stop_listening is not None:
+                stop_listening()
+
+    async def _round(self) -> None:
+        ledger = self._service.app.ledger
+        waiting = [each for each in self._followers if each.news is None]
+        for start in range(0, len(waiting), _TOGETHER):
+            some = waiting[start : start + _TOGETHER]
+            found = await self._service.ask(_read, ledger, [(each.job_id, each.after) for each in some])
+            for follower, news in zip(some, found, strict=True):
+                if news.events or news.over:
+                    follower.tell(news)
+        for tenant in {each.tenant for each in self._overviews}:
+            page = await self._service.ask(ledger.list_jobs, Query(tenant=tenant, size=SHOWN_JOBS))
+            for overview in self._overviews:
+                if overview.tenant == tenant and page.items != overview.jobs:
+                    overview.jobs = page.items
+                    overview.told.set()
+
+
+def _read(ledger: Ledger, asked: Sequence[tuple[str, int]]) -> list[News]:
+    return [_news(ledger, job_id, after) for job_id, after in asked]
+
+
+def _news(ledger: Ledger, job_id: str, after: int) -> News:
+    events = ledger.events(job_id, after=after)
+    if events and not events[-1].name.startswith("job_"):
+        return News(events)
+    job = ledger.get_job(job_id)
+    seen = events[-1].number if events else after
+    return News(events, over=job is None or (job.status.terminal and seen >= job.event_count))
