@@ -97,12 +97,12 @@ def serving(
 ) -> Iterator[Service]:
     """The application is closed by its owner."""
     listening = bound("127.0.0.1", 0)
+    server = Server(create_app(app, **options), grace_s=5, headers_within_s=headers_within_s)
     ready = threading.Event()
-    held: list[tuple[asyncio.AbstractEventLoop, Server]] = []
+    held: list[asyncio.AbstractEventLoop] = []
 
     async def run() -> None:
-        server = Server(create_app(app, **options), grace_s=5, headers_within_s=headers_within_s)
-        held.append((asyncio.get_running_loop(), server))
+        held.append(asyncio.get_running_loop())
         running = asyncio.ensure_future(server.serve(sockets=[listening]))
         await asyncio.wait_for(server.ready.wait(), 20)
         ready.set()
@@ -112,13 +112,12 @@ def serving(
     thread.start()
     try:
         assert ready.wait(20)
-        loop, server = held[0]
-        service = Service(app, address_of(listening), partial(loop.call_soon_threadsafe, server.stop))
+        service = Service(app, address_of(listening), partial(held[0].call_soon_threadsafe, server.stop))
         with service.client:
             yield service
     finally:
-        if not held[0][1].should_exit:
-            held[0][0].call_soon_threadsafe(held[0][1].stop)
+        if not server.should_exit:
+            held[0].call_soon_threadsafe(server.stop)
         thread.join(20)
         listening.close()
     assert not thread.is_alive()

@@ -21,9 +21,11 @@ from forebay.server import (
     docs_page,
     health,
     jobs,
+    limits,
     problems,
     records,
     results,
+    slots,
     streams,
     submitting,
     tasks,
@@ -82,7 +84,7 @@ def create_app(
     problems.install(made)
     made.add_middleware(Guard, service=service)
     made.include_router(health.router(loopback=loopback))
-    for each in (submitting, jobs, results, streams, tasks, dead, workers, records, docs_page):
+    for each in (submitting, jobs, results, streams, tasks, dead, workers, limits, slots, records, docs_page):
         made.include_router(each.router)
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -164,6 +164,97 @@ class NoteOrder(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"note": "sent twice"}]})
 
     note: str = Field("", max_length=1000, description="Why, for the audit trail.")
+
+
+class WindowShape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    n: int = Field(ge=0, le=1_000_000_000, strict=True)
+    per_s: float = Field(ge=0.001, le=400 * 86_400)
+    unit: str = Field("calls", pattern=r"^[a-z0-9_.-]{1,64}$")
+
+
+class LimitOrder(BaseModel):
+    """Some fields of a limit; with `for_s` they hold for that long, else until they are changed again."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"in_flight": 5, "windows": [{"n": 190, "per_s": 60}], "note": "new contract"}]
+        },
+    )
+
+    in_flight: int | None = Field(None, ge=0, le=1_000_000_000, strict=True, description="0 pauses the limit.")
+    windows: list[WindowShape] | None = Field(None, max_length=8)
+    call_timeout_s: float | None = Field(None, gt=0, le=86_400)
+    for_s: float | None = Field(None, ge=0.001, le=366 * 86_400)
+    note: str = Field("", max_length=200)
+
+
+class PauseOrder(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"for_s": 600, "note": "maintenance"}]})
+
+    for_s: float | None = Field(None, ge=0.001, le=366 * 86_400, description="Until it is resumed, if none is given.")
+    note: str = Field("", max_length=200)
+
+
+class ResetOrder(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"everything": False}]})
+
+    everything: bool = Field(default=False, description="Also running calls, the usage of windows and a cool-down.")
+
+
+class LimitShape(Shape):
+    name: str = Field(examples=["adobe"])
+    in_flight: int = Field(description="Calls in progress.")
+    free: int | None
+    waiting: int
+    blocked_by: list[str]
+    eta_s: float | None
+    paused: bool
+    cooldown_for_s: float
+
+
+class LimitList(Shape):
+    items: list[LimitShape]
+
+
+class ForgottenShape(Shape):
+    limit: str
+    forgotten_count: int
+
+
+class SlotOrder(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"units": {"pages": 15}, "wait_s": 10, "label": "invoice 7"}]}
+    )
+
+    units: dict[str, int] = Field(default_factory=dict, max_length=16, description="What the call takes beside 1 call.")
+    wait_s: float = Field(0, ge=0, le=60, description="How long to stand in line.")
+    label: str = Field("", max_length=100, description="Shown to those who look at the limit.")
+
+
+class SlotShape(Shape):
+    """Leave to make one call: start it at once, renew the slot before `lease_s` is over, give it back at its end."""
+
+    id: str = Field(examples=[ID])
+    limit: str = Field(examples=["adobe"])
+    lease_s: float = Field(examples=[15.0])
+    call_timeout_s: float = Field(examples=[60.0])
+
+
+class SlotRenewal(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"start": False}]})
+
+    start: bool = Field(default=False, description="The call starts only now: let it count from now on.")
+
+
+class SlotEnd(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"outcome": "ok"}]})
+
+    outcome: Literal["ok", "failed", "unsent", "throttled"] = "ok"
+    retry_after_s: float | None = Field(None, ge=0, le=86_400, description="What the provider said with its 429.")
+    units: dict[str, int] = Field(default_factory=dict, max_length=16, description="What the call really took.")
 
 
 Responses = dict[int | str, dict[str, Any]]
