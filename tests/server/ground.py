@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import httpx2
+from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
 from forebay.app.keys import create
@@ -93,11 +94,14 @@ def serving(
     app: Forebay,
     *,
     headers_within_s: float = HEADERS_WITHIN_S,
+    also: Callable[[FastAPI], object] = lambda _: None,
     **options: Any,  # noqa: ANN401 - of create_app
 ) -> Iterator[Service]:
-    """The application is closed by its owner."""
+    """The application is closed by its owner; `also` may do something to the face before it is served."""
     listening = bound("127.0.0.1", 0)
-    server = Server(create_app(app, **options), grace_s=5, headers_within_s=headers_within_s)
+    face = create_app(app, **options)
+    also(face)
+    server = Server(face, grace_s=5, headers_within_s=headers_within_s)
     ready = threading.Event()
     held: list[asyncio.AbstractEventLoop] = []
 

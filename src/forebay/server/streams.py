@@ -26,7 +26,7 @@ _COME_BACK = "retry: 2000\n\n"
 _HEARTBEAT = ": still here\n\n"
 _STREAM = {
     "description": "A stream that goes on until the job has ended.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {"example": 'id: 3\nevent: chunk_completed\ndata: {"index": 0}\n\n'}},
 }
 LastEventId = Annotated[
     str | None, Header(max_length=64, description="The id of the last event that came; those after it follow.")
