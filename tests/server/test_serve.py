@@ -19,7 +19,10 @@ import httpx2
 
 from forebay.app.forebay import Forebay
 from forebay.app.keys import create
+from tests.pipelines.ground import pdf
 from tests.server.ground import DOCUMENT, PDF, received
+from tests.servers.fresh import fresh_schema
+from tests.servers.server import Server
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -156,3 +159,26 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "is in use" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_two_servers_and_two_workers_on_postgresql_serve_one_job(postgres_server: Server, tmp_path: Path) -> None:
+    with fresh_schema(postgres_server) as address:
+        # Each with its own worker; only the blobs are shared beside the database.
+        shared = ("--ledger", address)
+        with served(tmp_path, *shared) as (first, one), served(tmp_path, *shared) as (second, two):
+            key = {"idempotency-key": "order 1"}
+            answer = first.post("/v1/jobs", content=pdf(45), headers=PDF | key)
+            assert answer.status_code == 202
+            again = second.post("/v1/jobs", content=pdf(45), headers=PDF | key)
+            assert again.json() == answer.json()
+            path = answer.headers["location"]
+            ends_at = time.monotonic() + 40
+            while second.get(path).json()["status"] != "completed":
+                assert time.monotonic() < ends_at
+                time.sleep(0.1)
+            assert len(second.get("/v1/workers").json()["items"]) == 2
+            whole = first.get(f"{path}/result")
+            assert whole.content == second.get(f"{path}/result").content
+            assert whole.json()["summary"]["page_count"] == 45
+            assert first.get(f"{path}/events", headers={"last-event-id": "999"}).status_code == 204
+            assert (ended(one), ended(two)) == (0, 0)
