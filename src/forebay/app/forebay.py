@@ -264,7 +264,7 @@ class Forebay:
         keys = [None] * len(given) if idempotency_keys is None else list(idempotency_keys)
         if len(keys) != len(given):
             raise BadInput(f"There are {len(given)} payloads and {len(keys)} keys.", remedy="Give one key for each.")
-        return self._submitted([*self.submissions.tasks(kind, given, keys, options)])
+        return self._submitted(self.submissions.tasks(kind, given, keys, options))
 
     def start(
         self,

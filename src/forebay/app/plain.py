@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from forebay.clock import iso
+from forebay.model.exchange import Submitted
 from forebay.model.job import Job
 from forebay.model.lane import Lane
 from forebay.model.payload import Json
@@ -77,7 +78,7 @@ def remedy(error_class: str | None) -> str:
 
 
 def _items(record: object) -> list[tuple[str, Any]]:
-    if isinstance(record, Task):
+    if isinstance(record, (Task, Submitted)):
         return list(record._asdict().items())
     if not is_dataclass(record):
         raise TypeError(f"{type(record).__name__} is no record")

@@ -10,7 +10,7 @@ from forebay.blobs import BlobRef, Blobs
 from forebay.errors import TooLarge
 from forebay.model import payload as json_text
 from forebay.model.outcome import Completed
-from forebay.model.payload import Json
+from forebay.model.payload import Json, JsonText
 from forebay.model.task import Task
 
 MAX_IN_BLOB = 256 * 1024 * 1024
@@ -23,12 +23,12 @@ class Content:
     blobs: Callable[[], Blobs]
     max_bytes: int = json_text.MAX_BYTES
 
-    def small(self, value: object) -> str | None:
+    def small(self, value: object, *, what: str = "value") -> JsonText | None:
         """JSON text that fits into a row; None for bytes and for what does not fit."""
         if isinstance(value, (bytes, bytearray, memoryview)):
             return None
         try:
-            return json_text.encode(value, what="value", max_bytes=min(self.max_bytes, json_text.MAX_BYTES))
+            return json_text.encode(value, what=what, max_bytes=min(self.max_bytes, json_text.MAX_BYTES))
         except TooLarge:
             return None
 

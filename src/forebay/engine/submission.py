@@ -12,8 +12,10 @@ from forebay.engine.registry import Registry
 from forebay.engine.signals import instant
 from forebay.errors import BadInput, TooLarge
 from forebay.ids import shown
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Session
 from forebay.model.names import kind_of, limit_of
+from forebay.model.payload import JsonText
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role
 
 
@@ -78,8 +80,24 @@ class Submissions:
 
     def tasks(
         self, kind: str, payloads: Sequence[object], keys: Sequence[str | None], options: Options
-    ) -> Iterator[NewTask]:
+    ) -> Sequence[NewTask]:
         """Many of a kind, with the same options, which are checked once."""
+        if payloads and all(key is None for key in keys) and (texts := self._texts(payloads)):
+            return Bulk(self.task(kind, payloads[0], options), texts)
+        return [*self._each(kind, payloads, keys, options)]
+
+    def _texts(self, payloads: Sequence[object]) -> list[JsonText] | None:
+        """None if one of them does not fit into a row."""
+        texts = []
+        for payload in payloads:
+            if (text := self.content.small(payload, what="payload")) is None:
+                return None
+            texts.append(text)
+        return texts
+
+    def _each(
+        self, kind: str, payloads: Sequence[object], keys: Sequence[str | None], options: Options
+    ) -> Iterator[NewTask]:
         first: NewTask | None = None
         made = ids.random_ids(len(payloads))
         for payload, key, own in zip(payloads, keys, made, strict=True):

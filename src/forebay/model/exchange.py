@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from forebay import ids
 from forebay.errors import BadInput
@@ -12,7 +12,6 @@ from forebay.model.job import Event
 from forebay.model.names import (
     check_amount,
     check_count,
-    check_counts,
     check_duration,
     check_instant,
     check_label,
@@ -92,10 +91,7 @@ class Usage:
         check_amount("amount", self.amount)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settle:
-    """The outcome of one attempt, decided; a ledger writes it if the token is still the task's own."""
-
+class _Settle(NamedTuple):
     task_id: str
     job_id: str | None
     token: int
@@ -116,7 +112,24 @@ class Settle:
     events: tuple[Event, ...] = ()
     follow_ups: tuple[NewTask, ...] = ()
 
-    def __post_init__(self) -> None:
+
+class Settle(_Settle):
+    """The outcome of one attempt, decided; a ledger writes it if the token is still the task's own.
+
+    A tuple, because one is made for every attempt; `_make` is for who knows that there is nothing to check.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, **fields: Any) -> Self:  # noqa: ANN401 - those above
+        for name, most in _TEXTS.items():
+            if fields.get(name) is not None:
+                fields[name] = clean_text(fields[name], most=most)
+        settle = super().__new__(cls, **fields)
+        settle._check()
+        return settle
+
+    def _check(self) -> None:
         if self.delay_s != 0:
             check_duration("delay_s", self.delay_s)
         if self.available_at is not None:
@@ -127,20 +140,11 @@ class Settle:
             raise BadInput(
                 f"A settle ends an attempt, not as {ids.shown(self.status)}.", remedy="Use rules.settlement."
             )
-        check_counts(
-            token=self.token,
-            retry_count=self.retry_count,
-            reschedule_count=self.reschedule_count,
-            lost_count=self.lost_count,
-        )
+        for count in ("token", "retry_count", "reschedule_count", "lost_count"):
+            check_count(count, getattr(self, count))
         if self.error_class is not None:
             check_name("error class", self.error_class)
         self._check_follow_ups()
-        put = object.__setattr__
-        if self.error_text is not None:
-            put(self, "error_text", clean_text(self.error_text))
-        if self.traceback is not None:
-            put(self, "traceback", clean_text(self.traceback, most=64 * 1024))
 
     def _check_follow_ups(self) -> None:
         if self.follow_ups and self.job_id is None:
@@ -150,6 +154,9 @@ class Settle:
                 raise BadInput(f"{ids.shown(task)} is no follow-up.", remedy="Follow-ups are chunks or follow tasks.")
             if task.role is Role.FOLLOW and task.idempotency_key is None:
                 raise BadInput("A follow-up task needs an idempotency key.", remedy="Name it within its job.")
+
+
+_TEXTS = {"error_text": 4000, "traceback": 64 * 1024}
 
 
 class Settled(NamedTuple):
@@ -194,8 +201,7 @@ class Renewal:
     drain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """What became of one submission: `created`, `existing` (the same, again) or `conflict`."""
 
     id: str

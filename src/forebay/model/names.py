@@ -72,13 +72,6 @@ def check_count(what: str, value: object, *, least: int = 0, most: int = _MAX_CO
     return value
 
 
-def check_counts(**values: object) -> None:
-    """Several at once, because a settle is made for every attempt."""
-    for what, value in values.items():
-        if type(value) is not int or not 0 <= value <= _MAX_COUNT:
-            check_count(what, value)
-
-
 def lane_of(kind: str, limit: str | None = None) -> str:
     """Tasks in one lane wait for the same thing: their kind and, if it has one, its limit."""
     return kind if limit is None else f"{kind}@{limit}"

@@ -58,6 +58,7 @@ def after(move: Move, status: Status) -> Status:
         ) from None
 
 
+_NO_ERROR = (None, 0.0, None, None, None, None)  # of a settle, from wait_reason to traceback
 _COMPLETED = after(Move.COMPLETE, Status.RUNNING)
 
 
@@ -65,20 +66,17 @@ def decide(task: Task, outcome: Outcome, *, now: float, jitter: float) -> Settle
     """Turn the outcome of a claimed task's attempt into what is to be written; `jitter` is in [0, 1]."""
     if isinstance(outcome, Completed):
         _check_brought(task, outcome)
-        # Most end like this, so nothing is put together that is known beforehand.
-        return Settle(
-            task_id=task.id,
-            job_id=task.job_id,
-            token=task.claim_count,
-            status=_COMPLETED,
-            outcome=Move.COMPLETE,
-            retry_count=task.retry_count,
-            reschedule_count=task.reschedule_count,
-            lost_count=task.lost_count,
+        if outcome.result_blob is None and not outcome.follow_ups:
+            # Most end like this, with nothing in it that could be wrong.
+            counts = (task.retry_count, task.reschedule_count, task.lost_count)
+            known = (task.id, task.job_id, task.claim_count, _COMPLETED, Move.COMPLETE, *counts, *_NO_ERROR)
+            return Settle._make((*known, outcome.result_json, None, outcome.usage, outcome.events, ()))
+        return _settle(
+            task,
+            outcome,
+            Move.COMPLETE,
             result_json=outcome.result_json,
             result_blob=outcome.result_blob,
-            usage=outcome.usage,
-            events=outcome.events,
             follow_ups=outcome.follow_ups,
         )
     if isinstance(outcome, Canceled):
@@ -188,7 +186,7 @@ def _settle(task: Task, outcome: Outcome, move: Move, **fields: object) -> Settl
         lost_count=task.lost_count,
         usage=outcome.usage,
         events=outcome.events,
-        **fields,  # type: ignore[arg-type]  # the callers above name real fields
+        **fields,
     )
 
 

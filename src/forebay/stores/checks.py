@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay import ids
 from forebay.errors import BadInput, Conflict
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Action, Audit, Release, Settle, Want
 from forebay.model.job import NewJob
 from forebay.model.key import ApiKey
@@ -16,8 +17,10 @@ from forebay.model.task import NewTask, Role, Status
 _MOST_EXCHANGES = 2**53
 
 
-def check_batch(batch: object) -> list[NewTask | NewJob]:
-    new = _listed("batch", batch, (NewTask, NewJob))
+def check_batch(batch: object) -> Sequence[NewTask | NewJob]:
+    if isinstance(batch, Bulk):
+        return batch
+    new: list[NewTask | NewJob] = _listed("batch", batch, (NewTask, NewJob))
     for one in new:
         if isinstance(one, NewTask) and one.role is not Role.LONE:
             raise BadInput(f"A {one.role} task is submitted with its job.", remedy="Submit a NewJob.")

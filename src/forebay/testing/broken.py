@@ -17,7 +17,7 @@ class UnfencedLedger(MemoryLedger):
         task = self._task(settle.task_id)
         if task is None or task.status is not Status.RUNNING:
             return super()._settle(settle, worker, now)
-        settled = super()._settle(replace(settle, token=task.claim_count), worker, now)
+        settled = super()._settle(settle._replace(token=task.claim_count), worker, now)
         return settled._replace(token=settle.token)
 
 

@@ -34,7 +34,7 @@ def settle(**changes: object) -> Settle:
         "reschedule_count": 0,
         "lost_count": 0,
     }
-    return Settle(**(fields | changes))  # type: ignore[arg-type]  # the point of these tests
+    return Settle(**(fields | changes))
 
 
 def test_a_session_has_a_worker_and_a_lease() -> None:

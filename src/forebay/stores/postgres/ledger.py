@@ -83,6 +83,7 @@ class PostgresLedger(SqlLedger):
     """Many of them, on many machines, may share a database. Nothing is opened before first use."""
 
     group_tasks = 500
+    one_batch = True
 
     def __init__(self, address: str, *, clock: Clock | None = None) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -52,12 +52,13 @@ def plain(asked: Sequence[Settle | Release]) -> list[Settle]:
     return [one for _, one in sorted(lone.items())]
 
 
-def finish(settles: Sequence[Settle], session_id: str) -> Statement:
-    return ask("finish", endings=list(map(_finished_row, settles)), session_id=session_id)
+def finish(settles: Iterable[Settle], seqs: Mapping[str, int], session_id: str) -> list[Statement]:
+    """Of those whose numbers are known; the others are left over."""
+    endings = [(seqs[one.task_id], *_finished_row(one)) for one in settles if one.task_id in seqs]
+    return [ask("finish", endings=endings, session_id=session_id)] if endings else []
 
 
 _finished_row = attrgetter(
-    "task_id",
     "token",
     "status",
     "retry_count",

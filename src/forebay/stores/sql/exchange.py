@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from forebay.model.exchange import Release, Reply, Session, Settle, Want
+from forebay.model.exchange import Release, Reply, Session, Settle, Settled, Want
 from forebay.model.job import Event
 from forebay.model.task import Role, Status, Task
 from forebay.rules import rollup
@@ -28,11 +28,13 @@ def run(
     """A session that has ended, or is not known, may settle what it held but gets nothing."""
     asked: list[Settle | Release] = [*settles, *releases]
     plain = ending.plain(asked)
-    lone = [ending.finish(plain, session_id)] if plain else ending.lone_held(asked)
+    ended = ending.finish(plain, guess.seqs, session_id)
+    lone = ended or ending.lone_held(asked)
     (found, *locked), view = yield from lines.look(tx, wants, guess, ask("session", id=session_id), *lone)
     done: ending.DoneBy = {}
-    if plain:
+    if ended:
         done = ending.finished(tx, plain, locked[0])
+        guess.forget(done)
         left = [one for one in plain if (one.task_id, one.token) not in done]
         locked = (yield from tx.ask(*ending.lone_held(left))) if left else []
     session = rows.session(found[0]) if found else None
@@ -58,8 +60,52 @@ def run(
     else:
         tx.write("renew_exchange", id=session.id, n=n)
         mine = yield from tx.one("mine", session_id=session.id, last=True)
-        claims = [task for row in mine if (task := rows.task(row, row[-1])).exchange_n == n]
-    return Reply(settled=settled, claims=tuple(claims), now=tx.now, **view.left(tx.now)._asdict())
+        claims = tuple(task for row in mine if (task := rows.task(row, row[-1])).exchange_n == n)
+    return Reply(settled=settled, claims=claims, now=tx.now, **view.left(tx.now)._asdict())
+
+
+def quick(
+    tx: Transaction, session_id: str, n: int, guess: Guess, *, settles: Sequence[Settle], wants: Sequence[Want]
+) -> Steps[Reply | None]:
+    """All in one batch, where lone tasks end for good and lone tasks are claimed; None where that is not so.
+
+    What it took for granted the database refuses if it is wrong, and takes back all of it. Of what it did all the same,
+    such as if a task that was to end is locked by another, `run` under the same number says the rest.
+    """
+    plain = ending.plain(settles)
+    taken = [(want, lane) for want in wants if want.count for lane in guess.lanes_of(want)]
+    if (
+        tx.careful
+        or guess.due
+        or not taken
+        or len(taken) > len({want.kind for want, _ in taken})
+        or not all(guess.is_lone(lane) for _, lane in taken)
+        or len(plain) < len(settles)
+        or any(one.usage for one in plain)
+    ):
+        return None
+    for _, lane in taken:
+        guess.mixed(lane)
+    kinds = list(dict.fromkeys(want.kind for want in wants))
+    ended = ending.finish(plain, guess.seqs, session_id)
+    takes = [
+        ask("take", kind=want.kind, lane=lane, most=want.count, grace_s=want.grace_s, session_id=session_id, n=n)
+        for want, lane in taken
+    ]
+    answers = yield from tx.ask(
+        *ended, ask("turn", id=session_id, n=n), *takes, *lines.looks(kinds), ask("instant"), last=True
+    )
+    done = ending.finished(tx, plain, answers[0]) if ended else {}
+    guess.forget(done)
+    *claimed, pauses, due, lanes, ((tx.now,),) = answers[len(ended) + 1 :]
+    for _, lane in taken:
+        guess.lone(lane)
+    view = lines.view_of(kinds, pauses, due, lanes, tx.now)
+    guess.looked(view, tx.now)
+    if len(done) < len(settles):
+        return None
+    settled = tuple(Settled(one.task_id, one.token, fenced=False) for one in settles)
+    return Reply(settled=settled, claims=_tasks(claimed, guess), now=tx.now, **view.left(tx.now)._asdict())
 
 
 def idle(tx: Transaction, session_id: str, n: int, guess: Guess, wants: Sequence[Want]) -> Steps[Reply | None]:
@@ -115,7 +161,7 @@ def _lock(
 
 def _claim(
     tx: Transaction, wants: Sequence[Want], view: View, guess: Guess, session: Session, *, n: int, busy: bool
-) -> Steps[list[Task]]:
+) -> Steps[tuple[Task, ...]]:
     """`busy`: the exchange carried something, which counts it in any case."""
     if tx.alone:
         yield from tx.load_jobs(one.job_id for want in wants for one in view.next(want)[: want.count])
@@ -129,13 +175,20 @@ def _claim(
             raise Again
         if busy or half_through(session, tx.now):
             tx.write("renew_exchange", id=session.id, n=n)
-        return []
+        return ()
     sure = [] if tx.alone else sorted(one.seq for one in view.chosen if one.job_id is not None)
     check = [ask("got", seqs=sure, session_id=session.id, n=n)] if sure else []
     _, *claimed = yield from tx.ask(ask("turn", id=session.id, n=n), *statements, *check, last=True)
-    tasks = [(row[-1], rows.task(row, row[-2])) for found in claimed[: len(statements)] for row in found]
+    tasks = _tasks(claimed[: len(statements)], guess)
     guess.claimed(all_wanted=len(tasks) >= len(view.taken))
-    return [task for _, task in sorted(tasks, key=_place)]
+    return tasks
+
+
+def _tasks(claimed: Iterable[Sequence[Any]], guess: Guess) -> tuple[Task, ...]:
+    """In the order of the line."""
+    tasks = [(row[-1], rows.task(row, row[-2])) for found in claimed for row in found]
+    guess.remember((task.id, seq) for seq, task in tasks)
+    return tuple(task for _, task in sorted(tasks, key=_place))
 
 
 def _chosen(tx: Transaction, view: View, want: Want, spare: int) -> list[tuple[int, float]]:

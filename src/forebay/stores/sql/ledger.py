@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 from forebay import ids
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import (
     Acted,
     Action,
@@ -55,6 +56,8 @@ class SqlLedger(ABC):
     """What both databases have in common, which is everything but the way there."""
 
     group_tasks: ClassVar[int] = 1000
+    one_batch: ClassVar[bool] = False
+    """Whether an exchange is first tried in one batch, which is one round trip."""
 
     def __init__(self) -> None:
         self._guess = Guess()
@@ -119,6 +122,10 @@ class SqlLedger(ABC):
             idle = self._look(exchange.idle, session_id, n, self._guess, wants)
             if idle is not None:
                 return idle
+        if self.one_batch and wants and not releases:
+            done = self._write(exchange.quick, session_id, n, self._guess, settles=settles, wants=wants)
+            if done is not None:
+                return done
         return self._write(exchange.run, session_id, n, self._guess, settles=settles, releases=releases, wants=wants)
 
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
@@ -243,8 +250,11 @@ def whole(tx: Transaction, step: Callable[..., Steps[T]], *arguments: Any, **nam
     return answer
 
 
-def _groups(batch: Sequence[NewTask | NewJob], most: int) -> Iterator[list[NewTask | NewJob]]:
-    """Parts of a bulk that are short enough for others to get a turn between them; a job stays whole."""
+def _groups(batch: Sequence[NewTask | NewJob], most: int) -> Iterator[Sequence[NewTask | NewJob]]:
+    """Parts of a batch that are short enough for others to get a turn between them; a job stays whole."""
+    if isinstance(batch, Bulk):
+        yield from _slices(batch, most)
+        return
     group: list[NewTask | NewJob] = []
     count = size = 0
     for new in batch:
@@ -260,3 +270,14 @@ def _groups(batch: Sequence[NewTask | NewJob], most: int) -> Iterator[list[NewTa
             group, count, size = [], 0, 0
     if group:
         yield group
+
+
+def _slices(bulk: Bulk, most: int) -> Iterator[Bulk]:
+    start = size = 0
+    for at, text in enumerate(bulk.texts):
+        size += len(text)
+        if at - start + 1 >= most or size >= _GROUP_SIZE:
+            yield bulk[start : at + 1]
+            start, size = at + 1, 0
+    if start < len(bulk):
+        yield bulk[start:]

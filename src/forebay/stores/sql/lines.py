@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Want
 from forebay.model.task import NewTask, Task
 from forebay.rules import fairness, pausing
 from forebay.rules.fairness import Line, Place
 from forebay.rules.pausing import Left, Pauses
+from forebay.rules.unit import new_task
 from forebay.stores.base import MAX_LANES, promoted
 from forebay.stores.sql import rows
 from forebay.stores.sql.statement import Statement, Steps, ask, encode
@@ -21,14 +23,55 @@ _STATEMENT_SIZE = 64 * 1024 * 1024  # of payloads in one argument
 _LEAST_SPARE = 20
 _MOST_CROWD = 8
 _MOST_GUESSED = 16
+_MIXED_FOR = 50  # looks at a lane
+_MOST_SEQS = 50_000
 
 
 class Guess:
-    """What was true of late, and may be again: the lanes of each kind, and how many others claim as well."""
+    """What was true of late, and may be again: the lanes of each kind, and how many others claim as well.
+
+    `due`: delayed tasks wait to be promoted. `seqs`: the numbers of tasks that were claimed here.
+    """
 
     def __init__(self) -> None:
         self.lanes: dict[str, tuple[str, ...]] = {}
+        self.seqs: dict[str, int] = {}
+        self.due = False
         self._crowd = 0
+        self._lone: dict[str, int] = {}
+
+    def lanes_of(self, want: Want) -> tuple[str, ...]:
+        return (want.lane,) if want.lane else self.lanes.get(want.kind, ())
+
+    def is_lone(self, lane: str) -> bool:
+        """Whether only lone tasks were seen in it of late."""
+        return self._lone.get(lane, _MIXED_FOR) == 0
+
+    def looked(self, view: View, now: float) -> None:
+        self.due = view.is_due(now)
+        self.lanes.update({kind: tuple(lanes[:_MOST_GUESSED]) for kind, lanes in view.lanes.items() if lanes})
+
+    def saw(self, lane: str, found: Sequence[Ready]) -> None:
+        """Tasks at the head of a lane; where some of a job were among them, it is taken for lone a while later only."""
+        if any(one.job_id is not None for one in found):
+            self.mixed(lane)
+        elif found:
+            self._lone[lane] = max(0, self._lone.get(lane, 0) - 1)
+
+    def mixed(self, lane: str) -> None:
+        self._lone[lane] = _MIXED_FOR
+
+    def lone(self, lane: str) -> None:
+        self._lone[lane] = 0
+
+    def remember(self, claimed: Iterable[tuple[str, int]]) -> None:
+        if len(self.seqs) > _MOST_SEQS:
+            self.seqs.clear()  # most were handed back, or taken away: those that are still here are found by their ids
+        self.seqs.update(claimed)
+
+    def forget(self, ended: Iterable[tuple[str, int]]) -> None:
+        for task_id, _ in ended:
+            self.seqs.pop(task_id, None)
 
     def spare(self, count: int) -> int:
         """How many candidates to read beside those that are wanted, because others may be quicker."""
@@ -104,30 +147,31 @@ def look(
     if not kinds:
         return (yield from tx.ask(*first)), View({}, [], {}, {})
     asked = _lines(tx, wants, guess, guess.lanes)
-    answers = yield from tx.ask(
-        *first,
-        ask("pauses"),
-        ask("next_due", kinds=kinds),
-        ask("lanes", kinds=kinds, most=MAX_LANES),
-        *_ready(asked),
-    )
+    answers = yield from tx.ask(*first, *looks(kinds), *_ready(asked))
     pauses, due, found, *ready = answers[len(first) :]
-    by_kind: dict[str, list[str]] = {kind: [] for kind in kinds}
-    for kind, lane in found:
-        by_kind[kind].append(lane)
-    view = View(
-        pausing.in_force(map(rows.pause, pauses), tx.now),
-        [row[0] for row in due],
-        by_kind,
-        {lane: list(map(Ready._make, each)) for (_, lane), each in zip(asked, ready, strict=True)},
-    )
-    known = {kind: tuple(lanes) for kind, lanes in by_kind.items()}
+    view = view_of(kinds, pauses, due, found, tx.now)
+    view.ready |= {lane: list(map(Ready._make, each)) for (_, lane), each in zip(asked, ready, strict=True)}
+    known = {kind: tuple(lanes) for kind, lanes in view.lanes.items()}
     unseen = {line: most for line, most in _lines(tx, wants, guess, known).items() if line not in asked}
     if unseen:
         more = yield from tx.ask(*_ready(unseen))
         view.ready |= {lane: list(map(Ready._make, each)) for (_, lane), each in zip(unseen, more, strict=True)}
-    guess.lanes.update({kind: lanes[:_MOST_GUESSED] for kind, lanes in known.items() if lanes})
+    for lane, some in view.ready.items():
+        guess.saw(lane, some)
+    guess.looked(view, tx.now)
     return answers[: len(first)], view
+
+
+def looks(kinds: list[str]) -> tuple[Statement, Statement, Statement]:
+    return ask("pauses"), ask("next_due", kinds=kinds), ask("lanes", kinds=kinds, most=MAX_LANES)
+
+
+def view_of(kinds: list[str], pauses: Sequence[Any], due: Sequence[Any], found: Sequence[Any], now: float) -> View:
+    """What `looks` said, at an instant."""
+    by_kind: dict[str, list[str]] = {kind: [] for kind in kinds}
+    for kind, lane in found:
+        by_kind[kind].append(lane)
+    return View(pausing.in_force(map(rows.pause, pauses), now), [row[0] for row in due], by_kind, {})
 
 
 def _ready(lines: Mapping[tuple[str, str], int]) -> Iterator[Statement]:
@@ -229,12 +273,26 @@ class Newcomers:
 
 
 def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None]) -> None:
-    """Those of a bulk mostly differ by their ids and payloads alone: what they have in common goes out once."""
+    """Many mostly differ by their ids and payloads alone: what they have in common goes out once."""
     if len({row[1:] for row in added}) == 1:
-        common = dict(zip(_ALIKE, added[0][1:], strict=True))
-        tx.write("add_alike", ids=[row[0] for row in added], payloads=payloads, **common)
+        _write_alike(tx, added[0], [row[0] for row in added], payloads)
     else:
         tx.write("add_tasks", rows=added, payloads=payloads)
+
+
+def _write_alike(tx: Transaction, one: tuple[Any, ...], ids: Sequence[str], payloads: Sequence[str | None]) -> None:
+    tx.write("add_alike", ids=ids, payloads=payloads, **dict(zip(_ALIKE, one[1:], strict=True)))
+
+
+def add_bulk(tx: Transaction, bulk: Bulk) -> Steps[None]:
+    """Tasks without a flow, whose ids nobody ever had: they share one place."""
+    place = place_of(bulk.first, None)
+    heads, tails = yield from tx.ask(*ends([place]))
+    task = new_task(bulk.first, None, tx.now)
+    (tag,) = fairness.tags([place], *_known_ends(heads, tails))
+    one = _added_row(task, tag if task.available_at <= tx.now else None, 0)
+    _write_alike(tx, one, bulk.ids, bulk.texts)
+    tx.woken = True
 
 
 def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Hold, Release, Remembered, Renewal, Session, Submitted
 from forebay.model.job import NewJob
 from forebay.model.names import lane_of
@@ -12,7 +13,7 @@ from forebay.model.task import NewTask, Task
 from forebay.rules import settlement
 from forebay.rules import unit as units
 from forebay.rules.fairness import Line, Place
-from forebay.stores.sql import ending, rows
+from forebay.stores.sql import ending, lines, rows
 from forebay.stores.sql.ending import Finished
 from forebay.stores.sql.lines import Newcomers
 from forebay.stores.sql.rows import Held
@@ -24,6 +25,9 @@ _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in wh
 
 def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Submitted]]:
     """An id that was drawn is stored already only if it comes a second time, which the database refuses."""
+    if isinstance(batch, Bulk) and not tx.careful and batch.first.fairness_key is None:
+        yield from lines.add_bulk(tx, batch)
+        return [Submitted(drawn, "created") for drawn in batch.ids]
     asked, places = [], set()
     for new in batch:
         if isinstance(new, NewTask):
@@ -32,8 +36,8 @@ def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Sub
         else:
             asked += [new.id, *(task.id for task in new.tasks)]
             places.update((task.kind, task.limit, task.priority, task.fairness_key or new.id) for task in new.tasks)
-    lines = [Place(Line(kind, lane_of(kind, limit), priority), flow) for kind, limit, priority, flow in places]
-    newcomers = Newcomers(asked, lines)
+    stands = [Place(Line(kind, lane_of(kind, limit), priority), flow) for kind, limit, priority, flow in places]
+    newcomers = Newcomers(asked, stands)
     doubtful = [new.id for new in batch if tx.careful or isinstance(new, NewJob) or not new.drawn]
     stored, *answers = yield from tx.ask(ask("known", ids=doubtful), *newcomers.questions)
     known: dict[str, tuple[type, str | None]] = {row[0]: (NewJob if row[2] else NewTask, row[1]) for row in stored}

@@ -219,4 +219,4 @@ class FencePromises(LedgerCase):
 
 
 def _of(settle: Settle, task_id: str, job_id: str | None) -> Settle:
-    return replace(settle, task_id=task_id, job_id=job_id)
+    return settle._replace(task_id=task_id, job_id=job_id)

@@ -6,8 +6,10 @@ import pytest
 
 from forebay.clock import ManualClock
 from forebay.errors import BadInput
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Submitted
 from forebay.model.job import NewJob
+from forebay.model.payload import encode
 from forebay.model.task import NewTask, Role, Status
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, event_names, everything, job_row, put, stored
@@ -114,6 +116,24 @@ class SubmitPromises(LedgerCase):
         assert ledger.count() == {("work", Status.PENDING): self.many}
         claims = [*worker.claim(1000), *worker.claim(1000)]
         assert [task.payload for task in claims] == [*range(self.many)]
+
+    def test_a_bulk_is_stored_as_its_tasks_by_themselves_would_be(self, ledger: Ledger, worker: Worker) -> None:
+        bulk = Bulk(lone({}, limit="adobe", tags=("red",)), [encode({"page": page}) for page in range(self.many)])
+        assert ledger.submit(bulk) == [Submitted(each, "created") for each in bulk.ids]
+        found = stored(ledger, bulk.ids[-2])
+        alone = bulk[-2]
+        assert (found.payload, found.lane, found.tags) == ({"page": self.many - 2}, "work@adobe", ("red",))
+        assert (alone.id, alone.payload_json, alone.tags) == (found.id, found.payload_json, found.tags)
+        assert len(all_tasks(ledger)) == self.many
+        assert {task.id for task in worker.claim(3)} <= {*bulk.ids}
+
+    @pytest.mark.parametrize("fairness_key", [None, "one"])
+    def test_a_bulk_again_is_the_same_tasks(self, ledger: Ledger, fairness_key: str | None) -> None:
+        bulk = Bulk(lone({}, fairness_key=fairness_key), [encode({"page": page}) for page in range(3)])
+        ledger.submit(bulk)
+        before = everything(ledger)
+        assert ledger.submit(bulk) == [Submitted(each, "existing") for each in bulk.ids]
+        assert everything(ledger) == before
 
     def test_an_empty_batch_is_answered_with_nothing(self, ledger: Ledger) -> None:
         assert ledger.submit([]) == []

@@ -95,7 +95,7 @@ class Judge:
         return next(era["terms"] for era in self._eras if not 0 <= era["until"] <= self.now)
 
     def told(self, process: Process, grants: Iterable[Grant]) -> None:
-        """By an answer or a wake-up, whichever is first."""
+        """By an answer, or by what another one's answer left for it."""
         for grant in grants:
             for call_id in range(grant["first"], grant["first"] + grant["count"]):
                 if (process.sid, call_id) not in self.calls:

@@ -1,4 +1,4 @@
--- Ends attempts of lone tasks for good, of those that are still held under their token. :endings rows [task id, token,
+-- Ends attempts of lone tasks for good, of those that are still held under their token. :endings rows [seq, token,
 -- status, retry_count, reschedule_count, lost_count, error_class, error_text, result_blob, outcome, traceback,
 -- result as JSON text], :session_id whose worker it was, :now, :clock. Reply: task id, token, tenant.
 -- One that somebody else has just locked may be missing: `held` waits for it.
@@ -22,19 +22,19 @@ WITH ended AS (
         result_blob = e.result_blob,
         result = e.result
     FROM unnest(
-        :endings.0::text[], :endings.1::bigint[], :endings.2::text[], :endings.3::bigint[], :endings.4::bigint[],
+        :endings.0::bigint[], :endings.1::bigint[], :endings.2::text[], :endings.3::bigint[], :endings.4::bigint[],
         :endings.5::bigint[], :endings.6::text[], :endings.7::text[], :endings.8::text[], :endings.9::text[],
         :endings.10::text[], :endings.11::text[]
     ) AS e (
-        id, token, status, retry_count, reschedule_count, lost_count, error_class, error_text, result_blob, outcome,
+        seq, token, status, retry_count, reschedule_count, lost_count, error_class, error_text, result_blob, outcome,
         traceback, result
     )
     CROSS JOIN (SELECT :clock AS ended_at OFFSET 0) AS k
-    CROSS JOIN LATERAL (SELECT t.ctid, t.seq FROM forebay_tasks AS t WHERE t.id = e.id OFFSET 0) AS place
+    CROSS JOIN LATERAL (SELECT t.ctid FROM forebay_tasks AS t WHERE t.seq = e.seq OFFSET 0) AS place
     CROSS JOIN LATERAL (
         SELECT r.session_id, r.exchange_n, r.claimed_at, r.attempt_deadline_at
         FROM forebay_running AS r
-        WHERE r.seq = place.seq AND r.token = e.token
+        WHERE r.seq = e.seq AND r.token = e.token
         OFFSET 0
     ) AS own
     WHERE t.ctid = place.ctid AND t.claim_count = e.token - 1 AND t.status = 'pending'

@@ -1,0 +1,2 @@
+-- The time. :clock. Reply: it.
+SELECT :clock
