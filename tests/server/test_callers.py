@@ -8,6 +8,7 @@ import pytest
 from forebay.app import keys
 from forebay.app.forebay import Forebay
 from forebay.errors import BadInput
+from forebay.server.callers import Caller
 from forebay.server.serving import check_exposed, is_loopback
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
 
@@ -109,6 +110,12 @@ def test_what_is_anothers_is_not_there(service: Service) -> None:
     for path in ("/v1/workers", "/v1/audit"):
         problem(service.get(path, headers=bob), 403, "tenant_key")
         assert service.get(path, headers=all_of_them).status_code == 200
+
+
+def test_a_server_that_looks_at_ids_alone_is_found_out(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Caller, "sees", lambda *_: True)
+    with pytest.raises(AssertionError):
+        test_what_is_anothers_is_not_there(service)
 
 
 def test_a_cursor_is_good_for_the_tenant_that_got_it(service: Service) -> None:

@@ -150,6 +150,13 @@ def test_a_client_that_vanishes_leaves_nothing_behind(service: Service, app: For
     assert service.get("/livez").status_code == 200
 
 
+def test_bytes_that_were_left_behind_would_be_seen(service: Service, app: Forebay, tmp_path: Path) -> None:
+    with app.blobs.writing("default") as blob:
+        blob.write(DOCUMENT)
+        assert drafts(tmp_path)
+    assert drafts(tmp_path) == []
+
+
 def test_a_key_stands_for_one_request(service: Service, app: Forebay) -> None:
     key = {"idempotency-key": "order 7"}
     first = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key)

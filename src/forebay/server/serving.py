@@ -24,7 +24,7 @@ from forebay.server.protocol import HEADERS_WITHIN_S, patient
 from forebay.server.service import Service
 
 _BACKLOG = 2048
-_KEEP_ALIVE_S = 5
+_KEEP_ALIVE_S = 15
 _MAX_HEAD_BYTES = 48 * 1024
 
 

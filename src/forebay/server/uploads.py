@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from fastapi import Request
 
-from forebay.blobs import Blobs
+from forebay.blobs import BlobRef, Blobs
 from forebay.blobs.store import Writing
 from forebay.pipelines import intake, sniffing
 from forebay.server.bodies import check_length, too_large
@@ -52,14 +52,13 @@ async def received(
         )
     service.uploads += 1
     try:
-        async with _writing(service, service.app.blobs, tenant) as blob:
-            taking = _Taking(service, blob, most)
+        async with AsyncExitStack() as stack:
+            taking = _Taking(service, tenant, most, stack)
             async for data in _in_time(request, service.slow_after_s, still_here):
                 await taking.take(data if form is None else form.feed(data))
             if form is not None:
                 form.finish()
-            media_type = await taking.rest()
-            ref = await service.take(blob.publish)
+            media_type, ref = await taking.published()
     finally:
         service.uploads -= 1
     given = name or (form.file_name if form else None) or "document"
@@ -68,12 +67,17 @@ async def received(
 
 
 class _Taking:
-    """Gathers small pieces, so that a thread is needed once for many; looks at the first bytes before any is kept."""
+    """Gathers small pieces, so that a thread is needed once for many; looks at the first bytes before any is kept.
 
-    def __init__(self, service: Service, blob: Writing, most: int) -> None:
+    What is small is written in one go.
+    """
+
+    def __init__(self, service: Service, tenant: str, most: int, stack: AsyncExitStack) -> None:
         self._service = service
-        self._blob = blob
+        self._tenant = tenant
         self._most = most
+        self._stack = stack
+        self._blob: Writing | None = None
         self._size = 0
         self._media_type: str | None = None
         self._held = bytearray()
@@ -88,17 +92,22 @@ class _Taking:
         if len(self._held) >= _PIECE:
             await self._write()
 
-    async def rest(self) -> str:
-        """What the document is, once all of it is written."""
+    async def published(self) -> tuple[str, BlobRef]:
+        """What the document is, and where all of it lies."""
         media_type = self._media_type or self._look()
+        if self._blob is None:
+            return media_type, await self._service.take(self._service.app.blobs.put, self._tenant, bytes(self._held))
         await self._write()
-        return media_type
+        return media_type, await self._service.take(self._blob.publish)
 
     def _look(self) -> str:
         self._media_type = sniffing.media_type(bytes(self._held[: sniffing.HEAD_BYTES]))
         return self._media_type
 
     async def _write(self) -> None:
+        if self._blob is None:
+            opening = _writing(self._service, self._service.app.blobs, self._tenant)
+            self._blob = await self._stack.enter_async_context(opening)
         held, self._held = bytes(self._held), bytearray()
         if held:
             await self._service.take(self._blob.write, held)
