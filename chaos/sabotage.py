@@ -37,7 +37,7 @@ class Unfenced:
             return settle
         if settle.token != task.claim_count:
             self._forges()
-        return replace(settle, token=task.claim_count)
+        return settle._replace(token=task.claim_count)
 
 
 class Forgetful:

@@ -14,7 +14,7 @@ import redis.asyncio
 from limiters import AsyncSemaphore, AsyncTokenBucket, SyncTokenBucket  # type: ignore[import-not-found]  # bench only
 from limits import RateLimitItemPerSecond, aio, strategies  # type: ignore[import-not-found]  # same
 from limits.storage import storage_from_string  # type: ignore[import-not-found]  # same
-from pyrate_limiter import Limiter, Rate, RedisBucket  # type: ignore[import-not-found]  # same
+from pyrate_limiter import Limiter, Rate, RedisBucket  # type: ignore[import-not-found, unused-ignore]  # comes with a test tool, too
 from throttled import Throttled, per_duration, store  # type: ignore[import-not-found]  # same
 from throttled import asyncio as athrottled_py
 

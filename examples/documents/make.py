@@ -20,6 +20,9 @@ import pypdfium2
 from pikepdf import Array, Dictionary, Name, Pdf
 from PIL import Image, ImageChops, ImageFilter
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from examples.documents.office import word
+
 TEXTS = Path(__file__).parent / "texts"
 WIDTH, HEIGHT = 595, 842
 MARGIN = 64
@@ -201,18 +204,28 @@ SAMPLES = {
 }
 
 
+OFFICE = {"articles.docx": ("english-1", "english-2", "german-1")}
+
+
 def make(folder: Path) -> list[Path]:
-    """Writes every document with its truth, pages parted by a form feed; returns the documents."""
+    """Writes every document, the PDFs with their truth, pages parted by a form feed; returns the documents."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
+    for name, names in OFFICE.items():
+        made.append(folder / name)
+        made[-1].write_bytes(word(_texts(names)))
     for name, sample in SAMPLES.items():
-        texts = tuple((TEXTS / f"{text}.txt").read_text(encoding="utf-8") for text in sample.texts)
+        texts = _texts(sample.texts)
         with Pdf.new() as pdf:
             sample.draw(pdf, texts)
             made.append(folder / f"{name}.pdf")
             made[-1].write_bytes(_saved(pdf))
         (folder / f"{name}.truth.txt").write_text("\f".join(map(said, texts)) + "\n", encoding="utf-8")
     return made
+
+
+def _texts(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple((TEXTS / f"{name}.txt").read_text(encoding="utf-8") for name in names)
 
 
 def _add(pdf: Pdf, width: float, height: float, content: bytes, resources: Dictionary) -> None:

@@ -36,6 +36,26 @@ def test_the_examples_say_what_is_wrong_in_what_is_often_said(here: Ground) -> N
     assert [each["plan"]["binds"] for each in found] == ["190 calls per 60 s"] * 3
 
 
+WIDE_S = 60 + 0.25 + 0.05  # a call counts from its grant, which comes before it arrives
+
+
+@pytest.mark.parametrize(("place", "call_s"), [(0, 5.0), (1, 30.0), (2, (5 + 30) / 2)], ids=["small", "large", "mixed"])
+def test_the_numbers_of_the_three_workloads_are_those_of_plain_arithmetic(
+    here: Ground, place: int, call_s: float
+) -> None:
+    found = here.ok("plan", "--examples", "-o", "json").json[place]["plan"]
+    by_rate, by_flight = 190 / WIDE_S * 60, 150 / call_s * 60
+    assert found["call_s"] == call_s
+    assert (found["per_minute"], found["busy"]) == pytest.approx((by_rate, 190 / WIDE_S * call_s))
+    assert [each["per_minute"] for each in found["bounds"]] == pytest.approx([by_flight, by_rate])
+    assert [each["utilisation"] for each in found["bounds"]] == pytest.approx([by_rate / by_flight, 1.0])
+    assert [each["call_s"] for each in found["crossovers"]] == pytest.approx([150 * WIDE_S / 190])
+    raised = found["raised"]
+    assert (raised["next_bound"], raised["per_minute"]) == ("in_flight", pytest.approx(by_flight))
+    # With so many the rate does not bind any more, and with one less it does.
+    assert (raised["needed"] - 1) / WIDE_S * 60 < by_flight <= raised["needed"] / WIDE_S * 60 + 1e-9
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -82,7 +82,7 @@ def test_wrong_usage_is_told_before_anything_is_stored(desk: Desk, arguments: li
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--processor", "nobody"], "There is no processor 'nobody'. Known processors: local."),
+        (["--processor", "nobody"], "There is no processor 'nobody'. Known processors: keywords, local."),
         (["--language", "eng+xyz"], "There is no OCR for xyz."),
         (["--option", "colour=red"], "Processor 'local' has no option 'colour'."),
         (["--option", "dpi=9"], "dpi is 9."),

@@ -9,7 +9,7 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from examples.documents.make import SAMPLES, make
+from examples.documents.make import OFFICE, SAMPLES, make
 from examples.documents.recall import recall
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "documents" / "make.py"
@@ -47,9 +47,9 @@ def text_layers(document: Path) -> list[str]:
 
 def test_the_script_makes_the_same_documents_each_time(folder: Path, tmp_path: Path) -> None:
     said = subprocess.check_output([sys.executable, "-W", "error", str(SCRIPT), str(tmp_path)], cwd=tmp_path, text=True)
-    assert said.splitlines() == [str(tmp_path / f"{name}.pdf") for name in SAMPLES]
+    assert said.splitlines() == [str(tmp_path / name) for name in (*OFFICE, *(f"{name}.pdf" for name in SAMPLES))]
     files = sorted(file.name for file in folder.iterdir())
-    assert files == sorted(f"{name}{suffix}" for name in SAMPLES for suffix in (".pdf", ".truth.txt"))
+    assert files == sorted([*OFFICE, *(f"{name}{suffix}" for name in SAMPLES for suffix in (".pdf", ".truth.txt"))])
     assert [name for name in files if (folder / name).read_bytes() != (tmp_path / name).read_bytes()] == []
 
 

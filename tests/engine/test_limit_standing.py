@@ -81,3 +81,21 @@ def test_workers_that_stand_in_line_are_not_counted_beside_the_tasks_they_stand_
     # No call has ended, so each is taken to last its minute, two at a time: one may be in a worker's hand.
     assert first <= 60.0
     assert 540.0 <= last <= 600.0
+
+
+def test_a_task_that_was_claimed_and_waits_for_its_slot_says_for_which(here: Ground) -> None:
+    app = here.app
+    seen: list[Standing] = []
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=1):
+            with app.limiter.slot("api"), app.limiter.slot("api"):
+                task = app.submit("several", {"times": 1})
+                await here.until(lambda: app.limiter.usage("api").waiting)
+                seen.append(app.standing(task.id))
+            await here.until(lambda: app.get(task.id).status.terminal)
+
+    run(scenario)
+    assert [reason.code for reason in seen[0].reasons] == ["running", "limit"]
+    assert (seen[0].wait_reason, seen[0].binds) == (None, ("in_flight 2/2",))
+    assert seen[0].reasons[1].text == "limit 'api' has 2/2 calls in flight; of its kind, in hand and waiting for it: 1"

@@ -85,10 +85,11 @@ def sql(statement: str) -> Doctor:
 
 
 def journal(name: str, event: str, change: Callable[[Record], list[Record]], *, every: bool = False) -> Doctor:
-    """Put others in the place of the first record of this kind, or of all."""
+    """Put others in the place of the first record of this kind, or of all, in the first journal that has one."""
 
     def doctor(folder: Path) -> None:
-        path = folder / "logs" / f"{name}.jsonl"
+        journals = sorted((folder / "logs").glob(f"{name}.jsonl"))
+        path = next(path for path in journals if f'"{event}"' in path.read_text())
         records = [json.loads(line) for line in path.read_text().splitlines()]
         found = [index for index, record in enumerate(records) if record["e"] == event]
         for at in reversed(found if every else found[:1]):
@@ -174,7 +175,7 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
     ),
     "a call in a cool-down": (call_in_cooldown, "narrow: L3 call"),
     "slots that never came back": (idle_rest, "narrow: L4"),
-    "a worker gave up": (journal("w0-0", "worker_started", lambda one: [one, one | {"e": "gave_up"}]), "gave up"),
+    "a worker gave up": (journal("w*", "worker_started", lambda one: [one, one | {"e": "gave_up"}]), "gave up"),
 }
 
 

@@ -174,5 +174,5 @@ def test_a_processor_of_a_pipeline_that_there_is_not_is_refused(ground: Ground) 
     async def nothing(_: Context, __: Chunk) -> bytes:
         return b""
 
-    with pytest.raises(BadInput, match="There are: ocr, autotag"):
-        ground.app.documents.pipeline.add(FunctionProcessor(name="x", function=nothing, pipeline="segment"))
+    with pytest.raises(BadInput, match="There are: ocr, autotag, segment"):
+        ground.app.documents.pipeline.add(FunctionProcessor(name="x", function=nothing, pipeline="summary"))

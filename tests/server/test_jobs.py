@@ -274,3 +274,22 @@ def test_what_was_read_so_far_is_handed_out_with_its_holes(service: Service, app
     assert found.headers["forebay-holes"] == "3-3"
     assert "etag" not in found.headers
     assert "Page 5" in service.get(path, params={"partial": 1, "format": "md"}).text
+
+
+def test_texts_are_for_the_pipeline_that_takes_them(service: Service, app: Forebay) -> None:
+    text = b"# One\n\nThe first article.\n\n# Two\n\nThe second one.\n"
+    problem(service.post("/v1/jobs", content=text, headers=PDF), 415, "unsupported_format")
+    sent = service.post("/v1/jobs", content=text, params={"pipeline": "segment", "name": "notes.md"})
+    assert sent.status_code == 202, sent.text
+    form = service.post("/v1/jobs", files={"file": ("notes.md", text)}, data={"pipeline": "segment"})
+    assert form.json()["id"] == sent.json()["id"]
+    work(app)
+    found = service.get(sent.headers["location"]).json()
+    assert (found["status"], found["pipeline"]) == ("completed", "segment")
+    assert "Two" in service.get(f"{sent.headers['location']}/result").text
+    problem(service.post("/v1/jobs", content=text, params={"pipeline": "none"}), 422, "bad_input")
+    problem(
+        service.post("/v1/jobs", content=text, params={"pipeline": "segment", "processor": "local"}), 422, "bad_input"
+    )
+    large = b"PK\x03\x04" + b"x" * 2_000_000
+    problem(service.post("/v1/jobs", content=large, params={"pipeline": "segment"}), 415, "unsupported_format")

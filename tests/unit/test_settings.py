@@ -343,3 +343,36 @@ def test_the_password_of_a_proxy_is_not_shown(tmp_path: Path) -> None:
     settings = load(environ={**HOME, "FOREBAY_PROXY": f"http://ann:{CANARY}@proxy:3128"}, cwd=tmp_path)
     assert source(settings, "proxy").value_shown == "http://***@proxy:3128"
     assert CANARY not in repr(settings)
+
+
+def test_the_variables_of_other_segmenters_are_read_below_our_own_names(tmp_path: Path) -> None:
+    environ = {
+        **HOME,
+        "JOB_TIMEOUT_SECONDS": "60",
+        "MAX_FILE_SIZE_LIMIT": "67108864",
+        "USE_GOOGLE_LANGUAGE_DETECTION": "True",
+        "LANGUAGE_DETECT_GOOGLE_TIMEOUT_SECONDS": "5",
+        "LANGUAGE_DETECT_LLM_TIMEOUT_SECONDS": "20",
+        "LLM_BACKEND": "azure",
+        "SYSTEM_DEFAULT_LANGUAGE": "de",
+        "FOREBAY_LANGUAGE_DEFAULT": "fr",
+    }
+    settings = load(environ=environ, cwd=tmp_path)
+    assert (settings.segment_timeout_s, settings.document_max_bytes, settings.llm_backend) == (60, 67_108_864, "azure")
+    assert (settings.language_google, settings.language_google_timeout_s) == ("on", 5)
+    assert (settings.language_llm_timeout_s, settings.language_default) == (20, "fr")
+    assert settings.origin("segment_timeout_s") == "environment JOB_TIMEOUT_SECONDS"
+    assert settings.unknown_variables() == []
+
+
+def test_what_is_of_no_use_here_is_told_and_harmless(tmp_path: Path) -> None:
+    environ = {**HOME, "MIMETYPE_MAGIC_LOOKAHEAD": "5000", "LLM_BACKEND": "ollama"}
+    settings = load(environ=environ, cwd=tmp_path)
+    assert settings.llm_backend == "openai"
+    assert settings.unknown_variables() == ["MIMETYPE_MAGIC_LOOKAHEAD", "LLM_BACKEND"]
+
+
+def test_a_foreign_variable_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    assert "JOB_TIMEOUT_SECONDS" in refused(tmp_path, JOB_TIMEOUT_SECONDS="soon").what
+    assert "SYSTEM_DEFAULT_LANGUAGE" in refused(tmp_path, SYSTEM_DEFAULT_LANGUAGE="English").what
+    assert "language_google" in refused(tmp_path, USE_GOOGLE_LANGUAGE_DETECTION="perhaps").what

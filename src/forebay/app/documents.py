@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from forebay.app import providers
 from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
-from forebay.ids import printable
+from forebay.ids import printable, shown
 from forebay.model import budget
 from forebay.model.budget import Budget
 from forebay.model.exchange import Submitted
@@ -22,7 +22,9 @@ from forebay.pipelines import intake
 from forebay.pipelines.documents import Documents
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.known import PIPELINES
+from forebay.pipelines.pipeline import OCR, Pipeline
 from forebay.processors.base import Processor
+from forebay.processors.office.types import NEEDED
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class AppDocuments:
             processors=processors,
             pipelines=PIPELINES,
             max_pages=lambda: app.settings.document_max_pages,
+            job_timeout_s=lambda: app.settings.segment_timeout_s,
             budgets=self.budgets,
         )
         self._known = Documents(ground, processors, app.registry, absent=providers.ABSENT)
@@ -70,12 +73,28 @@ class AppDocuments:
 
     @cached_property
     def pipeline(self) -> Documents:
-        """With the paid processors of the settings."""
+        """With the paid processors of the settings, and those of articles."""
+        from forebay.app import taggers  # noqa: PLC0415 - brings along a client for providers
+
         app = self._app
         given = providers.processors(app.settings, transport=lambda: app.transport, parser=self.parsers)
-        for processor in [*given]:
+        taggers.check(app.settings)
+        ours = taggers.taggers(app, parser=self.parsers)
+        for processor in [*given, *ours]:
             self._known.add(processor, optional=True)
         return self._known
+
+    def chosen(self, pipeline: str | None, processor: str | None) -> str:
+        """The processor that is meant, by its name, or by that of the pipeline which it is to work for."""
+        if processor is None:
+            return self.pipeline.usual(pipeline or OCR)
+        works_for = self.pipeline.pipeline_of(processor).name
+        if pipeline is not None and pipeline != works_for:
+            raise BadInput(
+                f"Processor {shown(processor)} is of the pipeline {works_for!r}, not of {shown(pipeline)}.",
+                remedy="Leave out one of the two.",
+            )
+        return processor
 
     def bound(self, budget: Budget) -> None:
         self._budgets.append(budget)
@@ -113,7 +132,9 @@ class AppDocuments:
         `approve` gets its sha256 and may raise, before anything is stored.
         """
         with opened(source) as file:
-            document = self.look(file, name or _name(source))
+            processor = terms["processor"] = self.chosen(terms.pop("pipeline", None), terms.get("processor"))
+            document = self.look(file, name or _name(source), self.pipeline.pipeline_of(processor))
+            _require_for(document.media_type)
             job = self.pipeline.job(document, **terms)
             if approve is not None:
                 approve(document.sha256)
@@ -125,11 +146,22 @@ class AppDocuments:
 
     def received(self, document: intake.Document, **terms: Any) -> Submitted:  # noqa: ANN401 - of Documents.job
         """Store the job of a document whose bytes lie in the blob store already."""
+        _require_for(document.media_type)
         return self._app.store(self.pipeline.job(document, **terms))
 
-    def look(self, file: IO[bytes], name: str) -> intake.Document:
+    def look(self, file: IO[bytes], name: str, pipeline: Pipeline) -> intake.Document:
+        """What a file is, if the pipeline takes it."""
+        most = self._app.settings.document_max_bytes
         with _readable():
-            return intake.looked_at(file, name, max_bytes=self._app.settings.document_max_bytes)
+            return intake.looked_at(file, name, max_bytes=most, sniffed=pipeline.sniffed)
+
+
+def _require_for(media_type: str) -> None:
+    missing = [name for name in NEEDED.get(media_type, ()) if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"This document needs {', '.join(missing)}, which is not installed.", remedy="pip install 'forebay[office]'"
+        )
 
 
 def _name(source: Path | IO[bytes]) -> str:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from forebay.app.documents import opened
 from forebay.app.working import run
 from forebay.engine.signals import Permanent, Retry
-from forebay.errors import BadDocument, ForebayError, StoreError
+from forebay.errors import BadDocument, BadInput, ForebayError, StoreError
 from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.estimating import Estimate, Look, estimate
+from forebay.pipelines.pipeline import Paged
 from forebay.rules import verdict
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ class Estimates:
     ) -> None:
         self._app = app
         self._processor = app.documents.pipeline.processor(processor)
+        self._pipeline = app.documents.pipeline.pipeline_of(processor)
+        if not isinstance(self._pipeline, Paged):
+            raise BadInput(
+                f"What {self._pipeline.name!r} takes depends on its articles, which only a run can count.",
+                remedy="Estimate the pages alone, with the processor that reads them.",
+            )
         self._options = self._processor.checked(options or {})
         self._tenant = tenant
         self.looks: dict[Path, Look] = {}
@@ -67,7 +74,7 @@ class Estimates:
     async def _look(self, path: Path) -> Look:
         documents = self._app.documents
         with opened(path) as file:
-            document = await asyncio.to_thread(documents.look, file, str(path))
+            document = await asyncio.to_thread(documents.look, file, str(path), self._pipeline)
             file.seek(0)
             asked: dict[str, Json] = {
                 "media_type": document.media_type,

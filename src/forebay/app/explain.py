@@ -19,7 +19,7 @@ from forebay.model.query import Query
 from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.foresight import Outlook
 from forebay.rules.standing import NOBODY, Standing, job_standing, next_in, standing
-from forebay.rules.why import Gate, LimitView, Surroundings
+from forebay.rules.why import Gate, LimitView, Surroundings, delay_s
 from forebay.stores.base import Ledger
 
 _LOOKED_AT = 50
@@ -81,9 +81,11 @@ class Explainer:
 
     def _around(self, task: Task, *, more: int = 0) -> Surroundings:
         """With so many more before it than there are."""
+        if task.status is Status.RUNNING:
+            return self._around_lane(task.kind, task.lane, ahead=0)
         if task.status is not Status.PENDING:
             return NOBODY
-        if task.available_at <= self._now:
+        if not delay_s(task, self._now):
             ahead = self._ledger.ahead(task.id) + more
             return self._around_lane(task.kind, task.lane, ahead=ahead, units=self._units(task))
         # When it is due, those that are ready now have been before it.

@@ -15,7 +15,7 @@ from forebay.model.payload import Json
 from forebay.model.task import Task
 from forebay.pipelines import whole
 from forebay.pipelines.known import PIPELINES
-from forebay.pipelines.pipeline import Output, Pipeline
+from forebay.pipelines.pipeline import Output, Paged, Pipeline
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -65,9 +65,12 @@ async def _opened(app: Forebay, ref: BlobRef) -> AsyncIterator[IO[bytes]]:
 async def so_far(app: Forebay, job: Job) -> AsyncIterator[tuple[IO[bytes], list[Json]]]:
     """What there is of a document whose job has not ended well, and its holes."""
     ground = app.documents.pipeline.ground
+    pipeline = PIPELINES[job.pipeline]
+    if not isinstance(pipeline, Paged):
+        raise NotCompleted(f"Job {job.id} has no result before its end.", remedy="Ask again when it has ended.")
     found = await asyncio.to_thread(whole.so_far, ground, job)
     try:
-        made = await PIPELINES[job.pipeline].merged(ground, found)
+        made = await pipeline.merged(ground, found)
     except whole.Lost as lost:
         raise NotCompleted(
             f"The result of chunk {lost.task.chunk_index} of job {job.id} is lost.",

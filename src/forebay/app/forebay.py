@@ -231,17 +231,28 @@ class Forebay:
         self,
         source: str | Path | IO[bytes],
         *,
-        processor: str = "local",
+        pipeline: str | None = None,
+        processor: str | None = None,
         options: Mapping[str, object] | None = None,
         allow_holes: bool = False,
         reuse: bool = True,
         name: str | None = None,
         **terms: Unpack[Options],
     ) -> Submitted:
-        """Store a job that reads a document; of the same bytes and options there is one, unless reuse is refused."""
+        """Store a job of a pipeline over a document: `ocr` unless it or its processor is named.
+
+        Of the same bytes and options there is one, unless reuse is refused.
+        """
         place = Path(source) if isinstance(source, str) else source
         job = self.documents.job(
-            place, name=name, processor=processor, options=options, allow_holes=allow_holes, reuse=reuse, **terms
+            place,
+            name=name,
+            pipeline=pipeline,
+            processor=processor,
+            options=options,
+            allow_holes=allow_holes,
+            reuse=reuse,
+            **terms,
         )
         return self._submitted([job])[0]
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ABSENT: Final[Mapping[str, str]] = {
     "docai": "Set FOREBAY_DOCAI_PROJECT and FOREBAY_DOCAI_PROCESSOR; docs/how-to/use-document-ai.md has the rest.",
     "adobe": "Set FOREBAY_ADOBE_CLIENT_ID and FOREBAY_ADOBE_CLIENT_SECRET; docs/how-to/tag-pdfs.md has the rest.",
+    "llm": "Set FOREBAY_LLM_MODEL; docs/how-to/use-an-llm.md has the rest.",
 }
 
 

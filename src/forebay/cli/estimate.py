@@ -53,7 +53,7 @@ def estimate(
     call_s = None if call_time is None else reading.duration("--call-time", call_time)
     options = options_of(option, language=language, ocr=ocr)
     with application_of(app, common) as application:
-        check_processor(application, processor, options)
+        check_processor(application, None, processor, options)
         made = Estimates(application, processor=processor, options=options, **tenant_of(tenant))
         made.look_all([source.path for source in found(files)])
         total = made.total(call_s)

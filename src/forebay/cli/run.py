@@ -34,7 +34,10 @@ _HURRY_S = 3.0
 
 
 def run(
-    *files: Annotated[str, Parameter(name="FILES", help="PDFs, images, or folders with some.")],
+    *files: Annotated[str, Parameter(name="FILES", help="Documents, or folders with some.")],
+    pipeline: Annotated[
+        str | None, Parameter(help="What becomes of them: ocr, autotag or segment; ocr unless a processor says else.")
+    ] = None,
     out: Annotated[str | None, Parameter(help="The folder for the outputs; beside each document unless given.")] = None,
     formats: Annotated[
         list[str] | None,
@@ -44,7 +47,9 @@ def run(
             help="md, txt, json, pdf; what its processor is for unless given.",
         ),
     ] = None,
-    processor: Annotated[str, Parameter(help="Who reads the pages.")] = "local",
+    processor: Annotated[
+        str | None, Parameter(help="Who does it; local, adobe, and llm or keywords unless given.")
+    ] = None,
     language: Annotated[str | None, Parameter(help="Languages of the scans, such as eng+deu.")] = None,
     ocr: Annotated[
         Literal["auto", "always", "never"] | None,
@@ -87,14 +92,14 @@ def run(
         check_count("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
     with application_of(app, common) as application:
         configure("info" if common.verbose else "error", application.settings.log_format)
-        check_processor(application, processor, options)
-        pipeline = application.documents.pipeline.pipeline_of(processor)
+        chosen = check_processor(application, pipeline, processor, options)
+        works = application.documents.pipeline.pipeline_of(chosen)
         named = [name.strip().lower() for each in formats or () for name in each.split(",")]
-        forms = exporting.checked(pipeline, named if formats else pipeline.usual)
-        terms = {"processor": processor, "options": options, "allow_holes": allow_holes, "reuse": reuse}
+        forms = exporting.checked(works, named if formats else works.usual)
+        terms = {"processor": chosen, "options": options, "allow_holes": allow_holes, "reuse": reuse}
         terms |= tenant_of(tenant)
         outputs = Outputs(application, forms, folder=None if out is None else Path(out), overwrite=overwrite)
-        looks = followed(files) if watch else iter([found(files)])
+        looks = followed(files, works.suffixes) if watch else iter([found(files, works.suffixes)])
         outputs.prepare()
         with Progress(_record_now if common.output == "ndjson" else None) as progress:
             running = Run(
@@ -109,7 +114,7 @@ def run(
             progress.of(running)
             stop = _Stop(progress, partial(_answer, running, common))
             beside = partial(running.follow, looks)
-            needs = pipeline.kind(processor)
+            needs = works.kind(chosen)
             run_loop(awork(application, beside, on_signal=stop.asked, concurrency=concurrency, needs=needs))
     stop.over()
     return _answer(running, common)
@@ -146,7 +151,7 @@ class _Stop:
 
 def check_files(files: Sequence[str], command: str) -> None:
     if not files:
-        raise BadInput("There are no FILES.", remedy=f"Name PDFs, images or folders: forebay {command} scan.pdf.")
+        raise BadInput("There are no FILES.", remedy=f"Name documents or folders: forebay {command} scan.pdf.")
 
 
 def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, Json]:
@@ -198,12 +203,14 @@ def application_of(target: str | None, common: Reading) -> Forebay:
     return app
 
 
-def check_processor(app: Forebay, name: str, options: Mapping[str, Json]) -> None:
-    """A wrong word on the command line, whatever it names."""
+def check_processor(app: Forebay, pipeline: str | None, name: str | None, options: Mapping[str, Json]) -> str:
+    """The processor that is meant; a wrong word on the command line is that, whatever it names."""
     try:
-        app.documents.pipeline.processor(name).checked(options)
+        chosen = app.documents.chosen(pipeline, name)
+        app.documents.pipeline.checked(chosen, options)
     except NotFound as error:
         raise BadInput(error.what, remedy=error.remedy) from None
+    return chosen
 
 
 def _answer(running: Run, common: Reading) -> int:

@@ -44,8 +44,9 @@ class Crew:
     def names(self) -> list[str]:
         return list(self._processes)
 
-    def start(self, name: str) -> None:
-        command = [sys.executable, "-m", "forebay", "worker", "--name", name, "--concurrency", str(_CONCURRENCY)]
+    def start(self, name: str, *target: str, concurrency: int = _CONCURRENCY) -> None:
+        options = ["--name", name, "--concurrency", str(concurrency)]
+        command = [sys.executable, "-m", "forebay", "worker", *target, *options]
         with self._log(name).open("wb") as log:
             # A session of its own: Ctrl-C is for the demonstration, which ends its workers itself.
             self._processes[name] = subprocess.Popen(  # noqa: S603 - ours

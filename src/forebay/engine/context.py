@@ -27,7 +27,8 @@ _log = logging.getLogger("forebay.task")
 class Calls(Protocol):
     """Where the slots of an attempt come from: beside its worker's limiter, or at the other end of a socket."""
 
-    waited_s: float
+    @property
+    def waited_s(self) -> float: ...
 
     def slot(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Any: ...  # noqa: ANN401 - for `with` in a plain handler, for `async with` in an async one
 
@@ -51,7 +52,7 @@ class Context:
         self._stopping = stopping
         self._stopped = False
         self._told_at = -math.inf
-        self._ends_at = time.monotonic() + task.timeout_s
+        self._began_at = time.monotonic()
 
     @property
     def task_id(self) -> str:
@@ -113,7 +114,12 @@ class Context:
     @property
     def remaining_s(self) -> float:
         """How long this attempt may still run; its time stands still while it waits for a slot."""
-        return max(0.0, self._ends_at + self._calls().waited_s - time.monotonic())
+        return max(0.0, self._task.timeout_s - self.ran_s)
+
+    @property
+    def ran_s(self) -> float:
+        """How long this attempt has run, without what it waited for a slot."""
+        return time.monotonic() - self._began_at - self._calls().waited_s
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -152,7 +158,7 @@ class Context:
 
     def begin(self) -> None:
         """The handler starts now."""
-        self._ends_at = time.monotonic() + self._task.timeout_s
+        self._began_at = time.monotonic()
 
     def chunks(self) -> Chunks:
         """In a merge: the job's chunks in order, with their results."""

@@ -94,7 +94,14 @@ class Calls:
         self._slots: dict[str, Slot] = {}
         self._closed = False
         self._backoff_s: float | None = None
-        self.waited_s = 0.0
+        self._waited_s = 0.0
+        self._waits_since: set[float] = set()
+
+    @property
+    def waited_s(self) -> float:
+        """In all, with what it waits for now."""
+        now = steady()
+        return self._waited_s + sum(now - since for since in self._waits_since)
 
     def named(self, limit: str | None) -> str:
         """The limit that is meant."""
@@ -117,6 +124,7 @@ class Calls:
         self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s, label=self._label)
         ours = name == self._limit
         began_at = steady()
+        self._waits_since.add(began_at)
         self._attempt.pause(ours=ours)
         try:
             await slot.__aenter__()
@@ -124,7 +132,8 @@ class Calls:
             self._slots.pop(name, None)
             raise
         finally:
-            self.waited_s += steady() - began_at
+            self._waits_since.discard(began_at)
+            self._waited_s += steady() - began_at
             self._attempt.resume(ours=ours, got=slot.held)
         if self._closed:
             give_back(slot, None, sent=False)  # it came too late for whoever wanted it

@@ -10,10 +10,11 @@ from forebay.engine.signals import Permanent
 from forebay.errors import BadTags
 from forebay.model.job import Job
 from forebay.model.payload import Json
+from forebay.pipelines import paged, sniffing
 from forebay.pipelines.ground import Ground, copied
 from forebay.pipelines.merging import Hole, in_order
 from forebay.pipelines.pipeline import AUTOTAG as NAME
-from forebay.pipelines.pipeline import Merged, Output, Pipeline
+from forebay.pipelines.pipeline import Merged, Output, Paged
 from forebay.pipelines.whole import Result, Whole
 from forebay.rules.verdict import ErrorClass
 
@@ -106,8 +107,14 @@ async def _as_it_is(_: Ground, __: Job, merged: IO[bytes], output: IO[bytes]) ->
     await asyncio.to_thread(copied, merged, output)
 
 
-AUTOTAG = Pipeline(
+AUTOTAG = Paged(
     name=NAME,
+    sniffed=sniffing.of_pages,
+    suffixes=sniffing.SUFFIXES,
+    steps=paged.STEPS,
+    process=paged.process,
+    checked=paged.checked,
+    processors=("adobe",),
     described=_described,
     merged=_merged,
     outputs={"pdf": Output(".tagged.pdf", _as_it_is, is_text=False)},

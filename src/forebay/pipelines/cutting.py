@@ -18,13 +18,17 @@ from forebay.rules import chunks as rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is asked of a document: everything that its chunks carry on."""
+    """What is asked of a document: everything that its chunks carry on.
+
+    With `timed` the time of their job bounds them.
+    """
 
     document: str
     media_type: str
     processor: str
     options: Mapping[str, Json]
     reuse: bool = True
+    timed: bool = False
 
     def result_key(self, pages: tuple[int, int], processor: Processor) -> str:
         return rules.result_key(
@@ -45,7 +49,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Which pages a file begins with, how many a chunk may have, and whose tasks they become.
+    """Which pages a file begins with, how many a chunk may have, and whose tasks they become, counted from `index`.
 
     `looks` is False where what is remembered of these pages has just been found to be lost. With `strict` a page that
     its processor cannot take refuses the whole, before anything is spent on the others.
@@ -57,6 +61,7 @@ class Terms:
     depth: int = 0
     page_count: int | None = None
     max_pages: int
+    index: int = 0
     looks: bool = True
     strict: bool = False
 
@@ -83,7 +88,7 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
         tasks = []
         for place, (each, pages) in enumerate(zip(said["chunks"], ranges, strict=True)):
             blob = await ground.keep_part(terms.tenant, output, each["offset"], each["size"])
-            index = place if terms.depth == 0 else rules.piece_index(terms.depth, pages[0])
+            index = terms.index + place if terms.depth == 0 else rules.piece_index(terms.depth, pages[0])
             tasks.append(_task(ground, order, terms, pages, index=index, blob=blob, stored=pages in stored))
     return Cut(said["pages"], said["repaired"], tuple(said["notes"]), tuple(tasks), tuple(ranges))
 
@@ -104,6 +109,7 @@ def _task(
         "processor": order.processor,
         "options": dict(order.options),
         "reuse": order.reuse,
+        "timed": order.timed,
         "pages": list(pages),
         "page_count": terms.page_count,
         "depth": terms.depth,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from forebay.engine.context import Context
@@ -14,17 +14,13 @@ from forebay.errors import BadInput, NotFound
 from forebay.ids import shown
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
-from forebay.model.outcome import Canceled, Completed, Rescheduled
+from forebay.model.outcome import Outcome
+from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Role
-from forebay.pipelines import finishing, processing, splitting
-from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.intake import Document
-from forebay.pipelines.pipeline import STEPS, Pipeline
+from forebay.pipelines.pipeline import STEPS, Pipeline, Run
 from forebay.processors.base import Processor
-
-_STEP_TIMEOUT_S = 600.0
-_MERGE_TIMEOUT_S = 3600.0
 
 
 class Documents:
@@ -44,9 +40,8 @@ class Documents:
         self._processors = processors
         self._registry = registry
         for pipeline in ground.pipelines.values():
-            registry.add(Kind(name=pipeline.kind("split"), handler=self._split, timeout_s=_STEP_TIMEOUT_S))
-            registry.add(Kind(name=pipeline.kind("stored"), handler=self._stored, timeout_s=_STEP_TIMEOUT_S))
-            registry.add(Kind(name=pipeline.kind("merge"), handler=self._merge, timeout_s=_MERGE_TIMEOUT_S))
+            for name, step in pipeline.steps.items():
+                registry.add(Kind(name=pipeline.kind(name), handler=self._handler(step.run), timeout_s=step.timeout_s))
 
     def add(self, processor: Processor, *, optional: bool = False) -> None:
         """One that is `optional` is not worked for where nobody has defined its limit."""
@@ -69,7 +64,9 @@ class Documents:
             }
         )
         kind = pipeline.kind(name)
-        self._registry.add(Kind(name=kind, handler=self._process, timeout_s=processor.timeout_s, **limited))
+        self._registry.add(
+            Kind(name=kind, handler=self._handler(pipeline.process), timeout_s=processor.timeout_s, **limited)
+        )
         self._processors[name] = processor
 
     def processor(self, name: str) -> Processor:
@@ -80,6 +77,17 @@ class Documents:
             names = ", ".join(sorted(self._processors))
             raise NotFound(f"There is no processor {shown(name)}.", remedy=f"Known processors: {names}.")
         return known
+
+    def checked(self, processor: str, options: Mapping[str, Any]) -> dict[str, Json]:
+        return self.pipeline_of(processor).checked(self._ground, self.processor(processor), options)
+
+    def usual(self, pipeline: str) -> str:
+        """Who works for a pipeline unless somebody is named: what a language model can do, where there is one."""
+        known = self._ground.pipelines.get(pipeline)
+        if known is None:
+            names = ", ".join(self._ground.pipelines)
+            raise BadInput(f"There is no pipeline {shown(pipeline)}.", remedy=f"There are: {names}.")
+        return next((name for name in known.processors if name in self._processors), known.processors[-1])
 
     def pipeline_of(self, processor: str) -> Pipeline:
         return self._ground.pipelines[self.processor(processor).pipeline]
@@ -105,7 +113,7 @@ class Documents:
             "document": document.sha256,
             "media_type": document.media_type,
             "processor": processor,
-            "options": known.checked(options or {}),
+            "options": self.checked(processor, options or {}),
             "reuse": reuse,
         }
         pipeline = self.pipeline_of(processor)
@@ -126,17 +134,11 @@ class Documents:
             tags=split.tags,
         )
 
-    async def _split(self, ctx: Context, order: dict[str, Any]) -> Completed:
-        return await splitting.split(self._ground, ctx, Order(**order))
+    def _handler(self, run: Run) -> Callable[..., Coroutine[Any, Any, Outcome]]:
+        async def handle(ctx: Context, **payload: Any) -> Outcome:  # noqa: ANN401 - JSON of our own
+            return await run(self._ground, ctx, payload)
 
-    async def _process(self, ctx: Context, **payload: Any) -> Completed | Rescheduled:  # noqa: ANN401 - JSON of our own
-        return await processing.process(self._ground, ctx, payload)
-
-    async def _stored(self, ctx: Context, **payload: Any) -> Completed:  # noqa: ANN401 - same
-        return await processing.stored(self._ground, ctx, payload)
-
-    async def _merge(self, ctx: Context, order: dict[str, Any]) -> Completed | Canceled:
-        return await finishing.merge(self._ground, ctx, Order(**order))
+        return handle
 
 
 def _key(order: Mapping[str, object], version: str, *, allow_holes: bool) -> str:

@@ -16,7 +16,7 @@ async def merge(ground: Ground, ctx: Context, order: Order) -> Completed | Cance
     """A result that is gone or damaged has its chunk run again: this merge is over, and another will follow."""
     found = await asyncio.to_thread(whole, ground, ctx, order)
     try:
-        made = await ground.pipeline(order.processor).merged(ground, found)
+        made = await ground.paged(order.processor).merged(ground, found)
     except Lost as lost:
         await asyncio.to_thread(ctx.lost, lost.task)
         return Canceled(text=f"The result of chunk {lost.task.chunk_index} is lost", events=(lost.event,))

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import IO, Protocol
 
 from forebay.blobs import BlobRef, Blobs
+from forebay.engine.signals import Permanent
 from forebay.engine.submission import Submissions
 from forebay.model.budget import Budget
 from forebay.model.payload import Json
-from forebay.pipelines.pipeline import Pipeline
+from forebay.pipelines.pipeline import Paged, Pipeline
 from forebay.processors.base import Processor
+from forebay.rules.verdict import ErrorClass
 from forebay.stores.base import Ledger
 
 _PIECE = 1 << 20
@@ -45,11 +47,19 @@ class Ground:
     processors: Mapping[str, Processor]
     pipelines: Mapping[str, Pipeline]
     max_pages: Callable[[], int]
+    job_timeout_s: Callable[[], float]
     budgets: Callable[[], Sequence[Budget]]
 
     def pipeline(self, processor: str) -> Pipeline:
         """The one that a processor belongs to."""
         return self.pipelines[self.processors[processor].pipeline]
+
+    def paged(self, processor: str) -> Paged:
+        """The same for a processor of pages."""
+        found = self.pipeline(processor)
+        if not isinstance(found, Paged):
+            raise Permanent(f"{processor!r} is no processor of pages.", error_class=ErrorClass.BUG)
+        return found
 
     @asynccontextmanager
     async def opened(self, ref: BlobRef | None) -> AsyncIterator[IO[bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
@@ -27,10 +28,11 @@ class Document:
     label: str
 
 
-def looked_at(file: IO[bytes], name: str, *, max_bytes: int) -> Document:
+def looked_at(
+    file: IO[bytes], name: str, *, max_bytes: int, sniffed: Callable[[IO[bytes]], str] = sniffing.of_pages
+) -> Document:
     """What a file is, without keeping it; BadDocument if it cannot be one."""
-    file.seek(0)
-    media_type = sniffing.media_type(file.read(sniffing.HEAD_BYTES))
+    media_type = sniffed(file)
     file.seek(0)
     sha256 = hashlib.sha256()
     size = 0

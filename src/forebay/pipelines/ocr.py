@@ -10,14 +10,14 @@ from typing import IO
 from forebay.blobs import BlobRef
 from forebay.model.job import Job
 from forebay.model.payload import Json
-from forebay.pipelines import facts, sniffing
+from forebay.pipelines import facts, paged, sniffing
 from forebay.pipelines.exports import EXPORTS, Export
 from forebay.pipelines.facts import Summed
 from forebay.pipelines.ground import Ground, copied
 from forebay.pipelines.merging import Piece
 from forebay.pipelines.merging import merged as streamed
 from forebay.pipelines.pipeline import OCR as NAME
-from forebay.pipelines.pipeline import Merged, Output, Pipeline
+from forebay.pipelines.pipeline import Merged, Output, Paged
 from forebay.pipelines.whole import Result, Whole
 
 
@@ -34,7 +34,7 @@ def _merge(ground: Ground, whole: Whole) -> Merged:
         streamed(
             {"sha256": whole.order.document, "media_type": whole.order.media_type},
             whole.page_count,
-            map(_piece, whole.results),
+            map(piece, whole.results),
             repaired=whole.repaired,
             notes=whole.notes,
         )
@@ -43,7 +43,7 @@ def _merge(ground: Ground, whole: Whole) -> Merged:
     return Merged(result.summary, ref.sha256)
 
 
-def _piece(result: Result) -> Piece:
+def piece(result: Result) -> Piece:
     return Piece(
         document=result.document,
         page_start=result.page_start,
@@ -74,8 +74,14 @@ def _prepare(ground: Ground, job: Job, merged: IO[bytes], original: IO[bytes], l
     return media_type
 
 
-OCR = Pipeline(
+OCR = Paged(
     name=NAME,
+    sniffed=sniffing.of_pages,
+    suffixes=sniffing.SUFFIXES,
+    steps=paged.STEPS,
+    process=paged.process,
+    checked=paged.checked,
+    processors=("local",),
     described=_described,
     merged=_merged,
     outputs={name: Output(export.suffix, partial(_exported, export)) for name, export in EXPORTS.items()}

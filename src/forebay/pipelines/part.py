@@ -26,6 +26,7 @@ class Part:
             processor=payload["processor"],
             options=payload["options"],
             reuse=payload["reuse"],
+            timed=payload.get("timed", False),
         )
         first, last = payload["pages"]
         return cls(order, (first, last), payload["page_count"], payload["depth"])

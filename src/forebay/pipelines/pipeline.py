@@ -1,22 +1,29 @@
-"""What a pipeline of documents is: what a chunk's result tells, how results are merged, and which files come of it."""
+"""What a pipeline of documents is: which it takes, its steps, how a chunk is processed, and which files come of it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from forebay.engine.context import Context
 from forebay.model.job import Job
+from forebay.model.outcome import Outcome
 from forebay.model.payload import Json
 
 if TYPE_CHECKING:
     from forebay.pipelines.ground import Ground
     from forebay.pipelines.whole import Whole
+    from forebay.processors.base import Processor
 
 OCR = "ocr"
 AUTOTAG = "autotag"
-NAMES = (OCR, AUTOTAG)
-STEPS = ("split", "stored", "merge")
+SEGMENT = "segment"
+NAMES = (OCR, AUTOTAG, SEGMENT)
+STEPS = ("split", "stored", "articles", "merge")
+
+Run = Callable[["Ground", Context, dict[str, Any]], Awaitable[Outcome]]
+"""What a worker does with a task of a step, given the task's payload."""
 
 
 class Merged(NamedTuple):
@@ -34,20 +41,43 @@ class Output(NamedTuple):
     is_text: bool = True
 
 
+class Step(NamedTuple):
+    """A kind of task that every job of a pipeline may have, whoever processes its chunks."""
+
+    run: Run
+    timeout_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """Splitting, reuse, halving, budgets, retries, holes and tracking are the same for all.
+    """`sniffed` tells the media type of a document; BadDocument for one that the pipeline does not take.
 
-    `described` says what a chunk's record tells of its result; BadChunks unless that is the result of so many pages.
-    `usual` are the outputs that are written unless others are asked for.
+    `suffixes` are what its documents end in, in a folder. `process` runs a chunk. `checked` gives the options of a job
+    with their defaults; BadInput for others. `usual` are the outputs that are written unless others are asked for,
+    `processors` who works unless somebody is named: the first that is set up.
     """
 
     name: str
-    described: Callable[[Ground, bytes, int], Awaitable[dict[str, Json]]]
-    merged: Callable[[Ground, Whole], Awaitable[Merged]]
+    sniffed: Callable[[IO[bytes]], str]
+    suffixes: frozenset[str]
+    steps: Mapping[str, Step]
+    process: Run
+    checked: Callable[[Ground, Processor, Mapping[str, Any]], dict[str, Json]]
     outputs: Mapping[str, Output]
     usual: tuple[str, ...]
+    processors: tuple[str, ...]
 
     def kind(self, step: str) -> str:
         """Of one of the steps, or of a processor's chunks."""
         return f"{self.name}.{step}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paged(Pipeline):
+    """One whose chunks are pages: splitting, reuse, halving, budgets, retries and holes are the same for all.
+
+    `described` says what a chunk's record tells of its result; BadChunks unless that is the result of so many pages.
+    """
+
+    described: Callable[[Ground, bytes, int], Awaitable[dict[str, Json]]]
+    merged: Callable[[Ground, Whole], Awaitable[Merged]]

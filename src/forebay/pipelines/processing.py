@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, nullcontext
 from typing import Any
 
 from forebay.blobs import BlobRef
@@ -104,14 +104,19 @@ async def _processed(ground: Ground, ctx: Context, part: Part, processor: Proces
         if processor.page_units is not None and under_way.job is None:
             asked: dict[str, Json] = {"page_units": list(processor.page_units), "first": chunk.page_start}
             await ground.parser().call("fits", asked, files=[chunk.file.fileno()])
-        if processor.slot == "handler":
-            if processor.limit is not None:
-                await stack.enter_async_context(ctx.slot(units=processor.units(chunk)))
-            ctx.used(processor.name, CALLS, 1)
-        made = await processor.process(ctx, chunk)
+        made = await called(ctx, processor, chunk)
     if not under_way.count:
         book(ctx, part, processor)
     return made if isinstance(made, bytes) else model.encoded(made)
+
+
+async def called(ctx: Context, processor: Processor, chunk: Chunk) -> Sequence[model.Page] | bytes:
+    """Have the chunk processed, in a slot where that is one call."""
+    if processor.slot != "handler":
+        return await processor.process(ctx, chunk)
+    async with ctx.slot(units=processor.units(chunk)) if processor.limit is not None else nullcontext():
+        ctx.used(processor.name, CALLS, 1)
+        return await processor.process(ctx, chunk)
 
 
 async def _kept(ground: Ground, ctx: Context, part: Part, key: str, result: bytes) -> Completed:
@@ -130,7 +135,7 @@ async def _kept(ground: Ground, ctx: Context, part: Part, key: str, result: byte
 
 async def _header(ground: Ground, part: Part, result: bytes, *, reused: bool = False) -> str:
     """What a chunk's record tells of its result without reading it."""
-    told = await ground.pipeline(part.order.processor).described(ground, result, part.size)
+    told = await ground.paged(part.order.processor).described(ground, result, part.size)
     said: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1], **told}
     return json_text.encode(said | {"reused": reused})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import IO
+
 from forebay.errors import BadDocument
 from forebay.rules.verdict import ErrorClass
 
@@ -30,6 +32,12 @@ SUFFIXES = frozenset({".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", 
 """What is looked for in a folder; a file that is named itself may be called as it likes."""
 
 
+def of_pages(file: IO[bytes]) -> str:
+    """The same by the beginning of a file."""
+    file.seek(0)
+    return media_type(file.read(HEAD_BYTES))
+
+
 def media_type(head: bytes) -> str:
     """Of a document that can be read; BadDocument for any other."""
     if not head:
@@ -51,13 +59,14 @@ def media_type(head: bytes) -> str:
             error_class=ErrorClass.INVALID_PDF,
         )
     raise BadDocument(
-        f"It is {_looks_like(head)}, neither a PDF nor an image.",
-        remedy="Convert it to PDF and hand that in.",
+        f"It is {looks_like(head)}, neither a PDF nor an image.",
+        remedy="Convert it to PDF and hand that in; texts and office documents are for `--pipeline segment`.",
         error_class=ErrorClass.UNSUPPORTED_FORMAT,
     )
 
 
-def _looks_like(head: bytes) -> str:
+def looks_like(head: bytes) -> str:
+    """What to call it to a person."""
     for mark, name in _OTHERS:
         if head.startswith(mark):
             return name

@@ -28,7 +28,7 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
         raise Permanent("The split was submitted without a document.", error_class=ErrorClass.BUG)
     processor = ground.processors[order.processor]
     async with ground.opened(ctx.blob) as file:
-        strict = not await asyncio.to_thread(_may_have_holes, ground, ctx)
+        strict = not await asyncio.to_thread(may_have_holes, ground, ctx)
         terms = Terms(tenant=ctx.tenant, options=carried(ctx), max_pages=processor.max_pages, strict=strict)
         made = await cut(ground, file, order, terms)
     said = {
@@ -40,6 +40,6 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
     return Completed(result_json=json_text.encode(said), follow_ups=made.tasks)
 
 
-def _may_have_holes(ground: Ground, ctx: Context) -> bool:
+def may_have_holes(ground: Ground, ctx: Context) -> bool:
     job = ground.ledger().get_job(ctx.job_id or "")
     return job is not None and job.allow_holes

@@ -1,4 +1,4 @@
-"""Tells how far the job of a document is: pages read, missing and used again, and what it cost."""
+"""Tells how far the job of a document is: pages read, missing and used again, and what it cost with its articles."""
 
 from __future__ import annotations
 
@@ -34,13 +34,19 @@ def track(ledger: Ledger, job: Job) -> Track | None:
     said = split.result if split else None
     if not isinstance(said, dict):
         return Track(page_count=None)
-    done = reused = missing = calls = retries = reschedules = 0
+    done = int(said["pages"]) if said.get("converted") else 0  # type: ignore[arg-type]  # written by our own split
+    reused = missing = calls = retries = reschedules = 0
     for task in chunks(ledger, job.id):
+        asked = task.payload
+        if not isinstance(asked, dict) or "pages" not in asked:
+            continue
         calls += task.attempt_count
         retries += task.retry_count
         reschedules += task.reschedule_count
         header = task.result
-        if task.status is Status.FAILED:
+        if "article" in asked:
+            calls -= task.attempt_count if isinstance(header, dict) and header.get("reused") else 0
+        elif task.status is Status.FAILED:
             missing += _size(task)
         elif isinstance(header, dict) and "page_start" in header:
             done += _size(task)

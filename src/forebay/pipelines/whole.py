@@ -119,14 +119,16 @@ def so_far(ground: Ground, job: Job) -> Whole:
 
 def _whole(ground: Ground, order: Order, tenant: str, said: dict[str, Any], tasks: Iterable[Task]) -> Whole:
     notes = [str(note) for note in said["notes"]]
-    return Whole(order, tenant, int(said["pages"]), bool(said["repaired"]), notes, list(_results(ground, tasks)))
+    return Whole(order, tenant, int(said["pages"]), bool(said["repaired"]), notes, list(results(ground, tasks)))
 
 
-def _results(ground: Ground, tasks: Iterable[Task]) -> Iterator[Result]:
-    """Chunks that were replanned have no pages of their own; their pieces have."""
+def results(ground: Ground, tasks: Iterable[Task]) -> Iterator[Result]:
+    """Blocking; of chunks of pages. Those that were replanned have no pages of their own; their pieces have."""
     for task in tasks:
         payload = task.payload
         if not isinstance(payload, dict):
             raise Permanent(f"Chunk {task.chunk_index} has no pages.", error_class=ErrorClass.BUG)
+        if "pages" not in payload or "article" in payload:
+            continue
         if task.status is not Status.COMPLETED or task.result_blob is not None:
             yield Result(ground.blobs(), task, Part.of(payload))

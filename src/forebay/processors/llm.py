@@ -89,7 +89,14 @@ class Llm:
         self._timeout_s = timeout_s
 
     async def ask(
-        self, ctx: Context, system: str, text: str, schema: Mapping[str, Any], *, name: str = "answer"
+        self,
+        ctx: Context,
+        system: str,
+        text: str,
+        schema: Mapping[str, Any],
+        *,
+        name: str = "answer",
+        timeout_s: float | None = None,
     ) -> dict[str, Any]:
         """The answer, of the schema's form; NoAnswer if the model gives none."""
         schemas.check(schema)
@@ -111,7 +118,7 @@ class Llm:
             judge=judged,
             credentials=self._credentials,
             settle=self._counted,
-            timeout_s=self._timeout_s,
+            timeout_s=timeout_s or self._timeout_s,
             max_reply=_MAX_REPLY,
         )
         ctx.used(LIMIT, TOKENS, _usage(reply, "total_tokens") or 0)

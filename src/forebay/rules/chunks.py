@@ -14,6 +14,10 @@ SPLIT_VERSION = 1
 """Belongs to the key of a result: raise it when the same pages would be cut out of a document in another way."""
 MAX_PAGES = 1_000_000
 _MAX_DEPTH = 20
+PAGES_INDEX = (_MAX_DEPTH + 10) * MAX_PAGES
+"""Where the chunks of pages begin to be counted in a job whose first chunks are articles."""
+ARTICLES_INDEX = PAGES_INDEX - 1
+"""Of the chunk that makes articles of pages."""
 
 # Of several pages these may be the fault of one, which smaller chunks will find.
 _OF_A_PAGE = frozenset(

@@ -12,6 +12,7 @@ from forebay.rules.cooldown import SECOND
 
 POLL = 5 * SECOND
 GRACE = 50
+EXACT_GRACE = 10
 IN_FLIGHT = "in_flight"
 RAMP = "ramp"
 TOO_LARGE = "too_large"
@@ -50,12 +51,10 @@ def foretold(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], 
     elif cooldown.room(record, terms, now) <= 0:
         by.append(RAMP)
         eta = cooldown.next_room_at(record, now) - now
-    if terms["in_flight"] > 0:
-        releases = state.in_flight(record) + ahead.calls + 1 - terms["in_flight"]
-        if releases > 0:
-            by.append(IN_FLIGHT)
-            mean = record["mean"] if record["mean"] > 0 else terms["call"]
-            eta = max(eta, mean * releases // terms["in_flight"])
+    release_in = _release_in(record, terms, ahead.calls)
+    if release_in >= 0:
+        by.append(IN_FLIGHT)
+        eta = max(eta, release_in)
     for bound in terms["windows"]:
         need = ahead.units.get(bound["unit"], 0) + units.get(bound["unit"], 0)
         if need > 0 and bound["n"] > 0:
@@ -65,6 +64,15 @@ def foretold(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], 
                 by.append(logs.name(bound))
                 eta = max(eta, free_in)
     return min(eta, state.FOREVER), by
+
+
+def _release_in(record: Record, terms: Terms, ahead: int) -> int:
+    """When so many have ended that one more may be in flight after those ahead, by the mean call; -1 if that is now."""
+    releases = state.in_flight(record) + ahead + 1 - terms["in_flight"]
+    if terms["in_flight"] <= 0 or releases <= 0:
+        return -1
+    mean = record["mean"] if record["mean"] > 0 else terms["call"]
+    return mean * releases // terms["in_flight"]
 
 
 def waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:
@@ -78,7 +86,9 @@ def waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:
             again = _ask_again_in(record, terms, run["units"], now)
             if count > 0:
                 # Others are before it, and whoever lets them in lets it in, too: it asks only in case nobody did.
-                again = min(POLL, max(again, eta) + GRACE)
+                # Windows open one call after the other, and whoever is next then has nobody to be let in by.
+                grace = EXACT_GRACE if eta > _release_in(record, terms, count) else GRACE
+                again = min(POLL, max(again, eta) + grace)
             return [{"again": again, "eta": eta, "ahead": count, "by": by}]
         if state.too_large(terms, run["units"]):
             continue

@@ -45,7 +45,8 @@ class Outlook:
         Without units, it is taken to be like others of its kind.
         """
         needed = self._usual_units(kind) if units is None else dict(units)
-        before = self._before(kind, ahead + self._in_hand(kind, running), needed)
+        in_hand = self._in_hand(kind, running)
+        before = self._before(kind, ahead + in_hand, needed)
         eta, _ = forecast.foretold(self.record, self.terms, before, needed, self.now)
         cool = self.record["cool"]
         return LimitView(
@@ -54,6 +55,7 @@ class Outlook:
             cooldown_for_s=max(0, cool["until"] - self.now) / 1000,
             level=cool["level"],
             mean_call_s=self.record["mean"] / 1000,
+            in_hand_count=in_hand,
         )
 
     def _usual_units(self, kind: str) -> dict[str, int]:

@@ -9,7 +9,17 @@ from forebay.model.lane import Lane
 from forebay.model.names import limit_of
 from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.rollup import progress
-from forebay.rules.why import READY, LimitView, Reason, Surroundings, own_reasons, reasons_around, why
+from forebay.rules.why import (
+    READY,
+    LimitView,
+    Reason,
+    Surroundings,
+    delay_s,
+    held_in_hand,
+    own_reasons,
+    reasons_around,
+    why,
+)
 
 NOBODY = Surroundings(worker_count=0)
 
@@ -54,15 +64,18 @@ class _Waiting:
 
 
 def standing(task: Task, around: Surroundings, *, now: float) -> Standing:
-    """Of one task; what is around it does not matter unless it is pending."""
+    """Of one task; what is around it does not matter when it has ended."""
     if task.status is not Status.PENDING:
-        return Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane))
+        held = held_in_hand(around) if task.status is Status.RUNNING else []
+        binds = tuple(gate.binds for gate, _ in held if gate.binds)
+        return Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane), binds=binds)
+    own_s = delay_s(task, now)
     waiting = _Waiting(
         kind=task.kind,
         lane=task.lane,
         reasons=own_reasons(task, now),
-        delay_s=max(0.0, task.available_at - now),
-        level=_times(task) if task.available_at > now else 0,
+        delay_s=own_s,
+        level=_times(task) if own_s else 0,
     )
     return _stands(waiting, around, now)
 
@@ -87,7 +100,7 @@ def job_standing(job: Job, waiting: Task | None, around: Surroundings, last: Sur
     if waiting.chunk_index is None:
         return replace(found, end_eta_s=None, end_eta_at=None)  # what comes after a split or a merge is not known
     if waiting.status is not Status.PENDING:
-        return replace(found, calls_left_count=0 if found.limit else None)
+        return replace(found, calls_left_count=0 if found.limit and not found.binds else None)
     behind = standing(waiting, last, now=now)
     return replace(
         found,
@@ -106,8 +119,11 @@ def _share(job: Job) -> Reason:
 
 def _times(task: Task) -> int:
     """How often its own delay has come about."""
-    times = {WaitReason.RETRY: task.retry_count, WaitReason.RESCHEDULE: task.reschedule_count}
-    return times.get(task.wait_reason or WaitReason.SCHEDULED, 0)
+    times: dict[WaitReason | None, int] = {
+        WaitReason.RETRY: task.retry_count,
+        WaitReason.RESCHEDULE: task.reschedule_count,
+    }
+    return times.get(task.wait_reason, 0)
 
 
 def _stands(waiting: _Waiting, around: Surroundings, now: float) -> Standing:

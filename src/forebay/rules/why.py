@@ -21,7 +21,8 @@ class Gate:
 class LimitView:
     """How a limit stands for one who waits: what keeps out whoever is next, and when it is this one's turn.
 
-    Where its store does not answer, the gate that says so is all that is known.
+    `in_hand_count` of its kind are claimed and wait for their slots. Where its store does not answer, the gate that
+    says so is all that is known.
     """
 
     gates: tuple[Gate, ...] = ()
@@ -29,6 +30,7 @@ class LimitView:
     cooldown_for_s: float = 0.0
     level: int = 0
     mean_call_s: float = 0.0
+    in_hand_count: int = 0
     answers: bool = True
 
 
@@ -73,10 +75,15 @@ READY = Reason("ready", "is ready and will be claimed next")
 
 def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
     if task.status is Status.RUNNING:
-        return (_running(task),)
+        return (_running(task), *(Reason(gate.reason, text, gate.until) for gate, text in held_in_hand(around)))
     if task.status.terminal:
         return (_ended(task),)
     return (*own_reasons(task, now), *reasons_around(task.kind, task.lane, around)) or (READY,)
+
+
+def delay_s(task: Task, now: float) -> float:
+    """How long it waits by itself; one without a reason to is only younger than the clock of whoever looks."""
+    return 0.0 if task.wait_reason is None else max(0.0, task.available_at - now)
 
 
 def own_reasons(task: Task, now: float) -> tuple[Reason, ...]:
@@ -84,8 +91,8 @@ def own_reasons(task: Task, now: float) -> tuple[Reason, ...]:
     chain = []
     if task.deadline_at is not None and task.deadline_at <= now:
         chain.append(Reason("deadline", "its deadline has passed: it fails as soon as a worker takes it"))
-    if task.available_at > now:
-        code = task.wait_reason or WaitReason.SCHEDULED
+    if task.wait_reason is not None and delay_s(task, now) > 0:
+        code = task.wait_reason
         text = _WAITS[code].format(
             retry_count=task.retry_count, max_retries=task.max_retries, reschedule_count=task.reschedule_count
         )
@@ -104,6 +111,15 @@ def reasons_around(kind: str, lane: str, around: Surroundings) -> tuple[Reason, 
     if around.ahead_count:
         chain.append(Reason("line", f"{around.ahead_count} tasks are ahead of it in lane {lane!r}"))
     return tuple(chain)
+
+
+def held_in_hand(around: Surroundings) -> list[tuple[Gate, str]]:
+    """What keeps back tasks that were claimed: which of them wait for a slot nobody can tell, how many do is known."""
+    limit = around.limit
+    if limit is None or not limit.in_hand_count:
+        return []
+    waiting = f"of its kind, in hand and waiting for it: {limit.in_hand_count}"
+    return [(gate, f"{gate.text}; {waiting}") for gate in sorted(limit.gates, key=_order)]
 
 
 def _order(gate: Gate) -> int:

@@ -10,11 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from forebay.errors import ForebayError
 from forebay.model.payload import parse
 
+NAME = r"^[a-z0-9_.-]{1,64}$"
+
 
 class JobOrder(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    processor: str = Field("local", pattern=r"^[a-z0-9_.-]{1,64}$", description="Who reads the pages.")
+    pipeline: str | None = Field(
+        None,
+        pattern=NAME,
+        description="What is made of it: ocr, segment or autotag; ocr unless one is named.",
+    )
+    processor: str | None = Field(None, pattern=NAME, description="Who works on it; each pipeline has a usual one.")
     options: dict[str, Any] = Field(default_factory=dict, description="The processor's own options, as JSON text.")
     name: str | None = Field(
         None, max_length=5000, description="The document's name, if its part of the form has none."

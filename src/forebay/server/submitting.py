@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -14,6 +15,7 @@ from forebay import ids
 from forebay.app.plain import plain
 from forebay.errors import Conflict
 from forebay.model.names import check_label
+from forebay.pipelines.pipeline import Pipeline
 from forebay.server import orders
 from forebay.server.callers import Caller, Submitter
 from forebay.server.preferences import IdempotencyKey, Prefer, ended, wait_s
@@ -45,13 +47,15 @@ async def submit(
     if idempotency_key is not None:
         check_label("Idempotency-Key", idempotency_key)
     async with _alone(service, caller, idempotency_key) as still_here:
-        upload = await received(service, request, caller.own_tenant, asked.name, still_here)
+        chosen = partial(_pipeline, service, said)
+        upload = await received(service, request, caller.own_tenant, chosen, still_here)
         if upload.fields:
             asked = orders.order_of({**said, **upload.fields}, "form")
+        documents = service.app.documents
         done = await service.ask(
-            service.app.documents.received,
-            upload.document,
-            processor=asked.processor,
+            documents.received,
+            upload.named(asked.name),
+            processor=documents.chosen(asked.pipeline, asked.processor),
             options=asked.options,
             allow_holes=asked.allow_holes,
             reuse=asked.reuse,
@@ -69,6 +73,13 @@ async def submit(
         content: dict[str, Any] = {**plain(found), "links": links(done.id)}
         return JSONResponse(content, 201, {"location": location, "preference-applied": "wait"})
     return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+
+
+def _pipeline(service: Service, said: Mapping[str, str], fields: Mapping[str, str]) -> Pipeline:
+    """The one that the query and the fields of a form choose."""
+    asked = orders.order_of({**said, **fields}, "form" if fields else "query")
+    documents = service.app.documents
+    return documents.pipeline.pipeline_of(documents.chosen(asked.pipeline, asked.processor))
 
 
 def links(job_id: str) -> dict[str, str]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from io import BytesIO
+from typing import Final, NamedTuple
 
 from fastapi import Request
 
 from forebay.blobs import BlobRef, Blobs
 from forebay.blobs.store import Writing
-from forebay.pipelines import intake, sniffing
+from forebay.pipelines import intake
+from forebay.pipelines.pipeline import Pipeline
 from forebay.server.bodies import check_length, too_large
 from forebay.server.multipart import Form
 from forebay.server.problems import Refused
@@ -21,25 +23,36 @@ from forebay.server.service import Service
 MAX_AT_ONCE: Final = 64
 _FORM = "multipart/form-data"
 _PIECE = 1 << 20
+_HEAD_BYTES = 64 * 1024
+_ZIP = b"PK\x03\x04"
 _LEAST_BYTES_S = 1024
 _FORM_BYTES = 128 * 1024
 
 
-class Upload:
-    """What came: the document, and the fields of the form that it came in."""
+Chosen = Callable[[Mapping[str, str]], Pipeline]
+"""The pipeline that the query chooses, with what the fields of a form have said."""
 
-    def __init__(self, document: intake.Document, fields: dict[str, str]) -> None:
-        self.document = document
-        self.fields = fields
+
+class Upload(NamedTuple):
+    """What came: the document, what its sender calls it, and the fields of the form that it came in."""
+
+    ref: BlobRef
+    media_type: str
+    name: str | None
+    fields: Mapping[str, str]
+
+    def named(self, name: str | None) -> intake.Document:
+        given = name or self.name or "document"
+        return intake.Document(self.ref.sha256, self.ref.size or 0, self.media_type, intake.label(given))
 
 
 async def received(
-    service: Service, request: Request, tenant: str, name: str | None, still_here: Callable[[], Awaitable[None]]
+    service: Service, request: Request, tenant: str, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
 ) -> Upload:
     """`still_here` is called every few seconds while bytes come."""
     most = service.app.settings.upload_max_bytes
-    media_type = request.headers.get("content-type", "")
-    form = Form(media_type) if media_type.lower().startswith(_FORM) else None
+    said = request.headers.get("content-type", "")
+    form = Form(said) if said.lower().startswith(_FORM) else None
     check_length(request, most if form is None else most + _FORM_BYTES)
     if service.uploads >= MAX_AT_ONCE:
         raise Refused(
@@ -56,21 +69,20 @@ async def received(
             taking = _Taking(service, tenant, most, stack)
             async for data in _in_time(request, service.slow_after_s, still_here):
                 await taking.take(data if form is None else form.feed(data))
+                # Fields that follow the file may yet choose another pipeline.
+                if taking.unseen and form is None:
+                    taking.look(chosen({}))
             if form is not None:
                 form.finish()
-            media_type, ref = await taking.published()
+            fields = form.fields if form else {}
+            media_type, ref = await taking.published(chosen(fields))
     finally:
         service.uploads -= 1
-    given = name or (form.file_name if form else None) or "document"
-    size = ref.size or 0
-    return Upload(intake.Document(ref.sha256, size, media_type, intake.label(given)), form.fields if form else {})
+    return Upload(ref, media_type, form.file_name if form else None, fields)
 
 
 class _Taking:
-    """Gathers small pieces, so that a thread is needed once for many; looks at the first bytes before any is kept.
-
-    What is small is written in one go.
-    """
+    """Gathers small pieces, so that a thread is needed once for many; what is small is written in one go."""
 
     def __init__(self, service: Service, tenant: str, most: int, stack: AsyncExitStack) -> None:
         self._service = service
@@ -79,30 +91,40 @@ class _Taking:
         self._stack = stack
         self._blob: Writing | None = None
         self._size = 0
+        self._head = b""
         self._media_type: str | None = None
         self._held = bytearray()
+
+    @property
+    def unseen(self) -> bool:
+        """Whether enough has come to tell what it is, and nobody has looked."""
+        return self._media_type is None and len(self._head) == _HEAD_BYTES and not self._head.startswith(_ZIP)
 
     async def take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most:
             raise too_large(self._most)
+        self._head += data[: _HEAD_BYTES - len(self._head)]
         self._held += data
-        if self._media_type is None and len(self._held) >= sniffing.HEAD_BYTES:
-            self._look()
         if len(self._held) >= _PIECE:
             await self._write()
 
-    async def published(self) -> tuple[str, BlobRef]:
-        """What the document is, and where all of it lies."""
-        media_type = self._media_type or self._look()
-        if self._blob is None:
-            return media_type, await self._service.take(self._service.app.blobs.put, self._tenant, bytes(self._held))
-        await self._write()
-        return media_type, await self._service.take(self._blob.publish)
-
-    def _look(self) -> str:
-        self._media_type = sniffing.media_type(bytes(self._held[: sniffing.HEAD_BYTES]))
+    def look(self, pipeline: Pipeline) -> str:
+        self._media_type = pipeline.sniffed(BytesIO(self._head))
         return self._media_type
+
+    async def published(self, pipeline: Pipeline) -> tuple[str, BlobRef]:
+        """What the document is, and where all of it lies."""
+        blobs = self._service.app.blobs
+        if self._blob is None:
+            media_type = self._media_type or pipeline.sniffed(BytesIO(self._held))
+            return media_type, await self._service.take(blobs.put, self._tenant, bytes(self._held))
+        # An archive says at its end what it is; all else at its beginning.
+        told_late = self._head.startswith(_ZIP)
+        media_type = "" if told_late else self._media_type or self.look(pipeline)
+        await self._write()
+        ref = await self._service.take(self._blob.publish)
+        return media_type or await self._service.take(_looked_at, blobs, ref, pipeline), ref
 
     async def _write(self) -> None:
         if self._blob is None:
@@ -111,6 +133,11 @@ class _Taking:
         held, self._held = bytes(self._held), bytearray()
         if held:
             await self._service.take(self._blob.write, held)
+
+
+def _looked_at(blobs: Blobs, ref: BlobRef, pipeline: Pipeline) -> str:
+    with blobs.open(ref) as file:
+        return pipeline.sniffed(file)
 
 
 @asynccontextmanager

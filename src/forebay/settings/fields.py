@@ -13,8 +13,8 @@ from forebay.observe.redact import STARS, mask_address
 
 PREFIX = "FOREBAY_"
 ADDRESSES = ("ledger", "limits", "blobs", "proxy")
-SECRETS = ("docai_token", "docai_api_key", "llm_api_key", "adobe_client_secret")
-FILES = ("docai_credentials", "llm_api_key_file", "adobe_credentials")
+SECRETS = ("docai_token", "docai_api_key", "llm_api_key", "adobe_client_secret", "translate_api_key")
+FILES = ("docai_credentials", "llm_api_key_file", "adobe_credentials", "translate_credentials")
 _CENTURY_S = 100 * 366 * 86_400
 
 
@@ -33,6 +33,7 @@ Name = Annotated[str, _matches(r"[a-z0-9_.-]{1,64}", "Use 1 to 64 characters of 
 Address = Annotated[
     str, _matches(r"[a-z][a-z0-9+.-]*:[!-~]*", "Give an address such as scheme://place, quoted as URLs are.")
 ]
+Language = Annotated[str, _matches(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", "Give a language as in en or pt-BR.")]
 Host = Annotated[str, _matches(r"[A-Za-z0-9_.:-]{1,253}", "Give a host name or an IP address.")]
 
 
@@ -136,6 +137,25 @@ class Settings(BaseModel):
         None, description="File with id and secret as Adobe hands it out, in place of both; read for each token."
     )
     adobe_url: Address | None = Field(None, description="Address of Adobe PDF Services; none is Adobe's own.")
+    segment_timeout_s: float = Field(
+        600,
+        ge=0.1,
+        le=604_800,
+        description="Seconds that a job of the pipeline segment may run; waiting is not counted.",
+    )
+    language_google: Literal["on", "off"] = Field(
+        "off", description="Whether Google Translate is asked first for the language of an article."
+    )
+    language_google_timeout_s: float = Field(10, ge=0.1, le=60, description="Seconds that Google Translate may take.")
+    language_llm_timeout_s: float = Field(
+        30, ge=0.1, le=600, description="Seconds that the language model may take for the language of an article."
+    )
+    language_default: Language = Field("en", description="Language of an article that nobody can tell.")
+    translate_url: Address | None = Field(None, description="Address of Google Translate; none is Google's own.")
+    translate_api_key: str | None = Field(None, max_length=1024, description="API key of Google Translate.")
+    translate_credentials: Path | None = Field(
+        None, description="File with the key of a service account for it, or with a token, in place of the API key."
+    )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _defaults: dict[str, object] = PrivateAttr(default_factory=dict)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from forebay.errors import BadInput
 from forebay.ids import printable, shown
 from forebay.observe.redact import hide_given
+from forebay.settings import older
 from forebay.settings.fields import ADDRESSES, FILES, PREFIX, SECRETS, Settings
 from forebay.settings.places import FILE_VARIABLE, absolute, data_folder, find_file, here, read_file, user_home
 
@@ -36,6 +37,9 @@ def load(
         values = _without_limits(read_file(file), file)
         _check_known(values, str(file))
         origins = dict.fromkeys(values, str(file))
+    for variable, name, value in older.given(environ):
+        values[name] = value
+        origins[name] = f"environment {variable}"
     for name in Settings.model_fields:
         variable = PREFIX + name.upper()
         # An empty variable is one that a shell or a compose file left unset.
@@ -75,7 +79,7 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
         problem = _problem(error, {**defaults, **values}, origins)
     else:
         made._origins, made._defaults = origins, defaults  # noqa: SLF001 - ours
-        made._strangers = _strangers(environ)  # noqa: SLF001 - same
+        made._strangers = [*_strangers(environ), *older.unused(environ)]  # noqa: SLF001 - same
         return made
     # Outside of the except: the validation error, which holds the values, is no part of what is raised.
     raise problem

@@ -181,6 +181,11 @@ def _detector() -> LanguageDetector:
     return LanguageDetector()
 
 
+def load() -> None:
+    """What the first page would else wait for, and all that arrives meanwhile: no other thread runs while it loads."""
+    _detector()
+
+
 def language(text: str) -> tuple[str, float]:
     """The ISO 639-1 code, `und` for none, and how sure that is."""
     words = " ".join(text.split())[:_LOOKED_AT]

@@ -16,6 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from forebay.errors import StoreUnreachable
+from forebay.simulate import reading
 from forebay.simulate.calls import Calls
 from forebay.simulate.control import Control
 from forebay.simulate.delivery import Gone
@@ -171,6 +172,7 @@ def serve(simulator: Simulator, listener: socket.socket) -> None:
     """Until SIGINT or SIGTERM."""
     # The parser thread must not hold up the stamps of arrivals.
     sys.setswitchinterval(_SWITCH_S)
+    reading.load()
     config = uvicorn.Config(
         simulator,
         http=simulator.protocol(),

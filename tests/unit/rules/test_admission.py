@@ -699,10 +699,21 @@ def test_the_first_asks_again_at_the_end_of_a_pause_or_with_the_next_second_of_a
 def test_others_ask_again_a_little_after_they_should_have_been_let_in() -> None:
     record = record_of(None, [(1, 1.0)])
     said(record, runs=[wish(count=2)])
-    assert told(record, runs=[wish()]) == {"again": 2 * 1301 + 50, "eta": 2602, "ahead": 1, "by": ["calls/1000"]}
+    assert told(record, runs=[wish()]) == {"again": 2 * 1301 + 10, "eta": 2602, "ahead": 1, "by": ["calls/1000"]}
     said(record, n=2, heard=1, runs=[wish(count=9)])
     assert told(record, n=2, runs=[wish()])["again"] == POLL
     assert admission.decide(record, ask_of("c", runs=[]), NOW)["waits"] == []
+
+
+def test_others_ask_again_later_where_only_the_mean_call_tells_when_they_are_let_in() -> None:
+    """A window opens at its instant; when calls end is a guess, and whoever ends one lets the next in."""
+    record = record_of(2, [(1, 1.0)])
+    record["mean"] = 5200
+    said(record, runs=[wish(count=2)])
+    assert told(record, runs=[wish()])["again"] == 2602 + 10
+    record["mean"] = 5300
+    by = ["in_flight", "calls/1000"]
+    assert told(record, n=2, runs=[wish()]) == {"again": 2650 + 50, "eta": 2650, "ahead": 1, "by": by}
 
 
 def test_what_is_too_large_is_before_nobody() -> None:

@@ -48,7 +48,7 @@ def test_the_level_of_its_own_delay_is_how_often_it_was_delayed(reason: WaitReas
 
 
 def test_one_that_is_not_due_has_no_place_in_line() -> None:
-    assert standing(pending(available_at=NOW + 1), around(), now=NOW).position is None
+    assert standing(pending(available_at=NOW + 1, wait_reason=WaitReason.SCHEDULED), around(), now=NOW).position is None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,10 @@ def test_more_workers_help_where_room_is_left_and_nowhere_else(held: Surrounding
 
 
 def test_more_workers_do_not_shorten_a_delay_of_its_own() -> None:
-    assert standing(pending(available_at=NOW + 1), around(), now=NOW).more_workers_help is False
+    assert (
+        standing(pending(available_at=NOW + 1, wait_reason=WaitReason.SCHEDULED), around(), now=NOW).more_workers_help
+        is False
+    )
 
 
 def test_what_binds_is_named() -> None:
@@ -120,6 +123,14 @@ def test_a_job_whose_last_chunks_run_has_no_calls_left() -> None:
     running = pending(status=Status.RUNNING, role=Role.CHUNK, chunk_index=4)
     found = job_standing(job(chunk_count=2, open_count=1, running_count=1), running, NOBODY, NOBODY, now=NOW)
     assert (found.wait_reason, found.calls_left_count, found.end_eta_s) == (None, 0, None)
+
+
+def test_a_job_whose_last_chunks_may_wait_in_hand_says_for_what_and_not_that_none_has_to_call() -> None:
+    running = pending(status=Status.RUNNING, role=Role.CHUNK, chunk_index=4)
+    held = around(limit=LimitView(gates=(FULL,), eta_s=1.0, in_hand_count=1))
+    found = job_standing(job(chunk_count=2, open_count=1, running_count=1), running, held, held, now=NOW)
+    assert (found.wait_reason, found.calls_left_count, found.binds) == (None, None, ("in_flight 5/5",))
+    assert [reason.code for reason in found.reasons] == ["job", "running", "limit"]
 
 
 def test_what_follows_a_split_is_not_known() -> None:

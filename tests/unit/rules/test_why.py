@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.model.task import Status, Task, WaitReason
-from forebay.rules.why import Gate, Reason, Surroundings, why
+from forebay.rules.why import Gate, LimitView, Reason, Surroundings, why
 from tests.unit.builders import NOW, task
 
 STORED = (WaitReason.RETRY, WaitReason.RESCHEDULE, WaitReason.SCHEDULED, WaitReason.DEPENDENCY)
@@ -47,8 +47,13 @@ def test_a_reschedule_tells_how_often_it_happened() -> None:
     assert why(waiting, ALONE, now=NOW)[0].text == "was rescheduled (17 times so far)"
 
 
-def test_a_delay_without_a_stored_reason_was_asked_for() -> None:
-    assert codes(why(pending(available_at=NOW + 9), ALONE, now=NOW)) == ["scheduled"]
+def test_a_delay_that_was_asked_for_is_told_as_such() -> None:
+    later = pending(available_at=NOW + 9, wait_reason=WaitReason.SCHEDULED)
+    assert codes(why(later, ALONE, now=NOW)) == ["scheduled"]
+
+
+def test_a_task_that_is_younger_than_the_clock_of_whoever_looks_is_ready() -> None:
+    assert codes(why(pending(available_at=NOW + 0.01), ALONE, now=NOW)) == ["ready"]
 
 
 def test_a_delay_that_is_over_holds_nothing_back() -> None:
@@ -99,6 +104,17 @@ def test_a_running_task_tells_its_attempt_and_until_when_it_may_run() -> None:
     running = task(attempt_count=2, attempt_deadline_at=NOW + 89)
     held = Surroundings(worker_count=0, ahead_count=3)
     assert why(running, held, now=NOW) == (Reason("running", "attempt 3 runs", NOW + 89),)
+
+
+def test_a_running_task_tells_what_those_in_hand_wait_for_if_some_do() -> None:
+    gate = Gate(reason=WaitReason.LIMIT, text="limit 'api' has 5/5 calls in flight", until=NOW + 3)
+    running = task(attempt_count=0, attempt_deadline_at=NOW + 89)
+    runs = Reason("running", "attempt 1 runs", NOW + 89)
+    held = Surroundings(worker_count=1, limit=LimitView(gates=(gate,), in_hand_count=2))
+    text = "limit 'api' has 5/5 calls in flight; of its kind, in hand and waiting for it: 2"
+    assert why(running, held, now=NOW) == (runs, Reason("limit", text, NOW + 3))
+    calls = Surroundings(worker_count=1, limit=LimitView(gates=(gate,)))
+    assert why(running, calls, now=NOW) == (runs,)
 
 
 def test_a_running_task_that_was_asked_to_stop_says_so() -> None:

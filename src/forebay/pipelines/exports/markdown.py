@@ -30,11 +30,12 @@ _CLOSING = re.compile(r"#+$")
 def write(merged: IO[bytes], output: IO[bytes]) -> None:
     between = ""
     for page in reading.pages(merged):
-        output.write(f"{between}<!-- page {page['number']} -->\n{_page(page)}".encode())
+        output.write(f"{between}<!-- page {page['number']} -->\n{page_text(page)}".encode())
         between = "\n"
 
 
-def _page(page: dict[str, Any]) -> str:
+def page_text(page: dict[str, Any]) -> str:
+    """The Markdown of one page."""
     if missing := page.get("missing"):
         why = _escaped(printable(f"{missing['error_class']}: {missing['error_text']}"))
         return f"\n> **Page {page['number']} is missing** ({why})\n"

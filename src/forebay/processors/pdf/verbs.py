@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import Callable
 from importlib import import_module
 from io import BytesIO
@@ -12,9 +13,9 @@ from forebay.model.payload import Json
 Verb = Callable[[dict[str, Any], list[int]], Json]
 
 
-def _of(module: str) -> Verb:
+def _of(module: str, package: str = "pdf") -> Verb:
     def verb(arguments: dict[str, Any], files: list[int]) -> Json:
-        answer: Json = import_module(f"forebay.processors.pdf.{module}").run(arguments, files)
+        answer: Json = import_module(f"forebay.processors.{package}.{module}").run(arguments, files)
         return answer
 
     return verb
@@ -31,14 +32,20 @@ VERBS: dict[str, Verb] = {
     "fits": _of("fits"),
     "merge_tagged": _of("merge_tagged"),
     "check_tagged": _of("check_tagged"),
+    "convert": _of("convert", "office"),
+    "articles": _of("articles", "texts"),
+    "language": _of("language", "texts"),
+    "keywords": _of("keywords", "texts"),
 }
 
 
 def warm() -> None:
     """Before the child is shut off: what nearly every document needs, kept in compiled form where that is allowed.
 
-    And qpdf needs random numbers for an encrypted document, and keeps their device.
+    And qpdf needs random numbers for an encrypted document, and keeps their device; a library for office documents
+    wants the system's list of media types.
     """
+    mimetypes.init()
     pikepdf = import_module("pikepdf")
     with pikepdf.Pdf.new() as pdf:
         pdf.save(BytesIO(), encryption=pikepdf.Encryption(user="", owner="-"))

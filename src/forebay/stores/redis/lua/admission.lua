@@ -3,6 +3,7 @@
 local JUMP = 2 * SECOND
 local POLL = 5 * SECOND
 local GRACE = 50
+local EXACT_GRACE = 10
 local SCALE = 1000
 local FOREVER = 2 ^ 45
 local IN_FLIGHT = 'in_flight'
@@ -456,6 +457,15 @@ local function serve(record, sid, terms, now)
   return wakes
 end
 
+local function release_in(record, terms, ahead)
+  local releases = in_flight(record) + ahead + 1 - terms.in_flight
+  if terms.in_flight <= 0 or releases <= 0 then
+    return -1
+  end
+  local mean = record.mean > 0 and record.mean or terms.call
+  return floor(mean * releases / terms.in_flight)
+end
+
 local function forecast(record, terms, ahead, ahead_units, units, now)
   if too_large(terms, units) then
     return FOREVER, {TOO_LARGE}
@@ -470,13 +480,10 @@ local function forecast(record, terms, ahead, ahead_units, units, now)
     by[#by + 1] = RAMP
     eta = cooldown.next_room_at(record, now) - now
   end
-  if terms.in_flight > 0 then
-    local releases = in_flight(record) + ahead + 1 - terms.in_flight
-    if releases > 0 then
-      by[#by + 1] = IN_FLIGHT
-      local mean = record.mean > 0 and record.mean or terms.call
-      eta = max(eta, floor(mean * releases / terms.in_flight))
-    end
+  local released_in = release_in(record, terms, ahead)
+  if released_in >= 0 then
+    by[#by + 1] = IN_FLIGHT
+    eta = max(eta, released_in)
   end
   for _, bound in ipairs(terms.windows) do
     local need = (ahead_units[bound.unit] or 0) + (units[bound.unit] or 0)
@@ -530,7 +537,8 @@ local function waits_of(record, sid, terms, now)
       local eta, by = forecast(record, terms, count, units, run.units, now)
       local again = ask_again_in(record, terms, run.units, now)
       if count > 0 then
-        again = min(POLL, max(again, eta) + GRACE)
+        local grace = eta > release_in(record, terms, count) and EXACT_GRACE or GRACE
+        again = min(POLL, max(again, eta) + grace)
       end
       return {{again = again, eta = eta, ahead = count, by = by}}
     end

@@ -1,0 +1,47 @@
+"""The steps of pipelines whose chunks are pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.engine.context import Context
+from forebay.model.outcome import Outcome
+from forebay.model.payload import Json
+from forebay.pipelines import finishing, job_time, processing, splitting
+from forebay.pipelines.cutting import Order
+from forebay.pipelines.ground import Ground
+from forebay.pipelines.pipeline import Step
+from forebay.processors.base import Processor
+
+STEP_TIMEOUT_S = 600.0
+MERGE_TIMEOUT_S = 3600.0
+
+
+async def _split(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await splitting.split(ground, ctx, Order(**payload["order"]))
+
+
+async def _merge(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await finishing.merge(ground, ctx, Order(**payload["order"]))
+
+
+async def process(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    step = processing.process(ground, ctx, payload)
+    return await (job_time.within(ground, ctx, step) if payload.get("timed") else step)
+
+
+async def _stored(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
+    return await processing.stored(ground, ctx, payload)
+
+
+def checked(_: Ground, processor: Processor, options: Mapping[str, Any]) -> dict[str, Json]:
+    """They are all the processor's."""
+    return processor.checked(options)
+
+
+STEPS: Mapping[str, Step] = {
+    "split": Step(_split, STEP_TIMEOUT_S),
+    "stored": Step(_stored, STEP_TIMEOUT_S),
+    "merge": Step(_merge, MERGE_TIMEOUT_S),
+}

@@ -1,0 +1,1 @@
+"""What a parser child does to documents that are no pages: make Markdown of them."""

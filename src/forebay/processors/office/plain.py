@@ -1,0 +1,37 @@
+"""Makes Markdown of text: as it stands, where it is Markdown; without what would be taken for markup, where not."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from forebay.processors.office.texts import encoding_of
+from forebay.processors.pdf.refused import Refused
+from forebay.rules.verdict import ErrorClass
+
+_BETWEEN_PAGES: Final = "\f"
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_NEWLINE: Final = re.compile(r"\r\n?|[\u2028\u2029\x85]")
+_TAKEN_FOR_HTML: Final = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)")
+
+
+def decoded(raw: bytes) -> str:
+    encoding = encoding_of(raw)
+    if encoding is None:
+        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, "The document is no text all through.")
+    try:
+        return _CONTROL.sub("", _NEWLINE.sub("\n", raw.decode(encoding)))
+    except UnicodeDecodeError as error:
+        raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document's text cannot be read: {error.reason}.") from None
+
+
+def markdown(raw: bytes) -> list[str]:
+    return _pages(decoded(raw))
+
+
+def text(raw: bytes) -> list[str]:
+    return [_TAKEN_FOR_HTML.sub(r"\\\g<0>", page) for page in _pages(decoded(raw))]
+
+
+def _pages(said: str) -> list[str]:
+    return said.split(_BETWEEN_PAGES)

@@ -1,0 +1,58 @@
+"""Makes Markdown of a workbook: each sheet that has something in it is a heading and a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any, Final
+
+import openpyxl
+
+from forebay.processors.office import zips
+from forebay.processors.office.tables import cell, table
+from forebay.processors.pdf.refused import Refused
+from forebay.rules.verdict import ErrorClass
+
+MAX_CELLS: Final = 2_000_000
+
+
+def markdown(raw: bytes) -> list[str]:
+    book = openpyxl.load_workbook(zips.checked(raw), read_only=True, data_only=True, keep_links=False)
+    left = MAX_CELLS
+    pages = []
+    for sheet in book.worksheets:
+        rows = []
+        for row in _rows(sheet):
+            left -= 1 + len(row)
+            if left < 0:
+                raise Refused(ErrorClass.DECOMPRESSION_LIMIT, f"The document has more than {MAX_CELLS:,} cells.")
+            if row:
+                rows.append(row)
+        pages.append(f"# {cell(sheet.title)}\n\n{table(rows)}\n" if rows else "")
+    return pages
+
+
+def _rows(sheet: Any) -> Iterator[list[str]]:  # noqa: ANN401 - of openpyxl, which ships no types
+    """Without the empty cells at their ends; what a sheet says of its own size is not believed."""
+    sheet.reset_dimensions()
+    for values in sheet.iter_rows(values_only=True):
+        row = [_said(value) for value in values]
+        while row and not row[-1]:
+            row.pop()
+        yield row
+
+
+def _said(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            return f"{value:.15g}"
+        case dt.datetime() if value.time() == dt.time():
+            return value.date().isoformat()
+        case dt.datetime() | dt.date() | dt.time():
+            return value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
+        case _:
+            return str(value)

@@ -1,0 +1,42 @@
+"""Variables that other segmenters of documents are set by: they are read, too, below those of Forebay's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+NAMES: Mapping[str, str] = {
+    "JOB_TIMEOUT_SECONDS": "segment_timeout_s",
+    "MAX_FILE_SIZE_LIMIT": "document_max_bytes",
+    "USE_GOOGLE_LANGUAGE_DETECTION": "language_google",
+    "LANGUAGE_DETECT_GOOGLE_TIMEOUT_SECONDS": "language_google_timeout_s",
+    "LANGUAGE_DETECT_LLM_TIMEOUT_SECONDS": "language_llm_timeout_s",
+    "LLM_BACKEND": "llm_backend",
+    "SYSTEM_DEFAULT_LANGUAGE": "language_default",
+}
+# How many bytes to look at says nothing here: the directory of a zip stands at its end.
+_USELESS = "MIMETYPE_MAGIC_LOOKAHEAD"
+_SWITCH = {"true": "on", "1": "on", "yes": "on", "on": "on", "false": "off", "0": "off", "no": "off", "off": "off"}
+_BACKENDS = frozenset({"openai", "azure"})
+
+
+def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Each variable that is set, with its setting and its value."""
+    for variable, name in NAMES.items():
+        value = environ.get(variable, "").strip()
+        if value and not _meant_for_others(variable, value):
+            yield variable, name, _SWITCH.get(value.lower(), value) if name == "language_google" else value
+
+
+def unused(environ: Mapping[str, str]) -> Iterator[str]:
+    """Those that change nothing here, to be told of."""
+    if environ.get(_USELESS):
+        yield _USELESS
+    for variable in NAMES:
+        value = environ.get(variable, "").strip()
+        if value and _meant_for_others(variable, value):
+            yield variable
+
+
+def _meant_for_others(variable: str, value: str) -> bool:
+    """Many programs have a variable of that name."""
+    return variable == "LLM_BACKEND" and value not in _BACKENDS

@@ -1,0 +1,36 @@
+"""Documents through a paid API, by worker processes, at the whole of its quota: judged by the simulator alone."""
+
+from __future__ import annotations
+
+from benchmarks.pipeline import pace, reasons, storm
+from benchmarks.pipeline.running import Storm, Terms, run
+from benchmarks.pipeline.shapes import Shape
+
+# Others keep the machine busy: a call may be on its way for half a second.
+SHAPE = Shape(name="both", in_flight=4, n=8, per_s=1.0, call_s=0.1, most_s=0.3, calls=32, transit_s=0.5)
+STORM = Storm(after=8, for_s=2.0, hint_s=0.3)  # longer than a window, so that somebody calls in it
+
+
+def test_at_the_whole_quota_none_is_refused_and_after_a_storm_the_rate_is_back_in_time() -> None:
+    seen = run(SHAPE, Terms(workers=2, patience_s=50.0, storm=STORM, warm=False))
+    quota = seen.verdict["quotas"]["docai"]
+    assert quota["refused"] == 0  # by the quota: those of the storm are not
+    assert quota["within"]
+    assert quota["windows"][0]["worst"] == SHAPE.n
+    found = storm.judge(seen, STORM.hint_s)
+    assert found.refused >= 1
+    assert found.too_many == 0
+    assert found.back_s <= storm.ASKED_S
+    # Every chunk was answered once, and nobody paid for one twice.
+    assert pace.judge(seen).calls == SHAPE.calls + found.refused
+    why = reasons.judge(seen, hint_s=STORM.hint_s)
+    assert why.wrong == ()
+    assert {"window", "cool-down"} <= {each for said in why.said for each in said.split(" + ")}
+
+
+def test_a_limit_above_the_quota_is_found_which_is_the_control() -> None:
+    quick = Shape(name="quick", in_flight=4, n=8, per_s=2.0, call_s=0.0, most_s=0.1, calls=10)
+    seen = run(quick, Terms(workers=1, above=1.25, warm=False))
+    assert not seen.verdict["quotas"]["docai"]["within"]
+    assert pace.judge(seen).refused > 0
+    assert not all(each.met for each in pace.verdicts("it", pace.judge(seen)))

@@ -1,0 +1,1 @@
+"""Documents to articles: converters, the pipeline, the language chain."""
