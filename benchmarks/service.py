@@ -33,6 +33,12 @@ class Target:
     def __init__(self, address: str, pid: int) -> None:
         self.address = address
         self._status = Path(f"/proc/{pid}/status")
+        self._stat = Path(f"/proc/{pid}/stat")
+
+    def cpu_s(self) -> float:
+        """Of the server alone: whoever else is busy on this machine does not count."""
+        fields = self._stat.read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self, field: str = "VmRSS") -> float:
         line = next(line for line in self._status.read_text().splitlines() if line.startswith(field))
@@ -117,7 +123,10 @@ async def measured(target: Target, listeners: int, per_s: int, seconds: float) -
         await asyncio.sleep(3)
         print(f"{f'{len(paths)} listeners':<32} {target.memory_mb():6.0f} MB, {load.heard} events heard")
         load.submits_ms.clear()
+        used = target.cpu_s()
         await load.at_a_rate(per_s, seconds)
+        spent_ms = 1000 * (target.cpu_s() - used) / (per_s * seconds)
+        print(f"{'CPU for a submission and a look':<32} {spent_ms:6.1f} ms, with all that was told meanwhile")
         print(f"{'after that load':<32} {target.memory_mb():6.0f} MB, peak {target.memory_mb('VmHWM'):.0f} MB")
         for each in listening:
             each.cancel()

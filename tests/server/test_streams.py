@@ -6,7 +6,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from forebay.app.forebay import Forebay
+from forebay.server import watching
 from tests.server.ground import NOBODY, Service, problem, serving
 from tests.server.test_jobs import work
 
@@ -88,3 +91,10 @@ def test_listeners_do_not_hold_up_the_end_of_the_server(app: Forebay) -> None:
             next(events)
             service.stop()
             assert [event for event in events if event.get("event") == "end"] == []
+
+
+def test_a_job_that_is_deleted_ends_its_stream(service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_LOOK_AGAIN_S", 0.1)
+    job_id = service.submit()
+    threading.Timer(0.3, app.delete, [job_id]).start()
+    assert [event["event"] for event in listened(service, f"/v1/jobs/{job_id}/events")][-1] == "end"

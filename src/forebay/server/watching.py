@@ -21,6 +21,7 @@ SHOWN_JOBS = 50
 _TOGETHER = 100
 _PAUSE_S = 0.1
 _POLL_S = 2.0
+_LOOK_AGAIN_S = 15.0
 _SHARE = 4  # a round may take up a fifth of the time
 
 
@@ -39,6 +40,14 @@ class Follower:
         self.after = after
         self.news: News | None = None
         self.told = asyncio.Event()
+        self._look_at = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to see if the job is there at all; so it is at the beginning."""
+        if now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_AGAIN_S
+        return True
 
     def tell(self, news: News) -> None:
         self.news = news
@@ -131,7 +140,8 @@ class Watcher:
         waiting = [each for each in self._followers if each.news is None]
         for start in range(0, len(waiting), _TOGETHER):
             some = waiting[start : start + _TOGETHER]
-            found = await self._service.ask(_read, ledger, [(each.job_id, each.after) for each in some])
+            asked = [(each.job_id, each.after, each.due(time.monotonic())) for each in some]
+            found = await self._service.ask(_read, ledger, asked)
             for follower, news in zip(some, found, strict=True):
                 if news.events or news.over:
                     follower.tell(news)
@@ -143,13 +153,14 @@ class Watcher:
                     overview.told.set()
 
 
-def _read(ledger: Ledger, asked: Sequence[tuple[str, int]]) -> list[News]:
-    return [_news(ledger, job_id, after) for job_id, after in asked]
+def _read(ledger: Ledger, asked: Sequence[tuple[str, int, bool]]) -> list[News]:
+    return [_news(ledger, job_id, after, due=due) for job_id, after, due in asked]
 
 
-def _news(ledger: Ledger, job_id: str, after: int) -> News:
+def _news(ledger: Ledger, job_id: str, after: int, *, due: bool) -> News:
+    """An end is an event; that a job was deleted is not, and is looked for when it is `due`."""
     events = ledger.events(job_id, after=after)
-    if events and not events[-1].name.startswith("job_"):
+    if not (events[-1].name.startswith("job_") if events else due):
         return News(events)
     job = ledger.get_job(job_id)
     seen = events[-1].number if events else after
