@@ -82,7 +82,8 @@ class Service:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
+    # Not `def`: FastAPI would take a thread for it.
     found: Service = request.app.state.service
     return found
 
