@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from forebay.app.plain import plain
-from forebay.model.job import Event, Job
+from forebay.model.job import Event
 from forebay.server import finding
 from forebay.server.callers import Reader
 from forebay.server.finding import Id
-from forebay.server.jobs import shown
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import answers
-from forebay.server.watching import Follower, Overview, Watcher
+from forebay.server.watching import Watcher
 
 router = APIRouter(prefix="/v1", tags=["events"])
 _COME_BACK = "retry: 2000\n\n"
@@ -51,9 +49,8 @@ async def of_job(
     if job.status.terminal and after >= job.event_count:
         return Response(status_code=204)
     watcher: Watcher = request.app.state.watcher
-    stack = AsyncExitStack()
-    follower = stack.enter_context(watcher.following(job.id, after))
-    return _stream(_of_job(service, stack, follower))
+    watcher.check_room()
+    return _stream(_of_job(service, watcher, job.id, after))
 
 
 @router.get("/events", response_class=StreamingResponse, responses=answers({200: _STREAM}, 401, 403, 422, 503))
@@ -63,9 +60,8 @@ async def of_all(service: Serving, caller: Reader, request: Request) -> Response
     Who comes back gets them as they are again, so that nothing is missed.
     """
     watcher: Watcher = request.app.state.watcher
-    stack = AsyncExitStack()
-    overview = stack.enter_context(watcher.overlooking(caller.tenant))
-    return _stream(_of_all(service, stack, overview))
+    watcher.check_room()
+    return _stream(_of_all(service, watcher, caller.tenant))
 
 
 def _stream(pieces: AsyncIterator[str]) -> StreamingResponse:
@@ -74,8 +70,8 @@ def _stream(pieces: AsyncIterator[str]) -> StreamingResponse:
     )
 
 
-async def _of_job(service: Service, stack: AsyncExitStack, follower: Follower) -> AsyncIterator[str]:
-    async with stack:
+async def _of_job(service: Service, watcher: Watcher, job_id: str, after: int) -> AsyncIterator[str]:
+    with watcher.following(job_id, after) as follower:
         yield _COME_BACK
         while not service.stopping.is_set():
             if not await _told(service, follower.told):
@@ -88,21 +84,15 @@ async def _of_job(service: Service, stack: AsyncExitStack, follower: Follower) -
                 return
 
 
-async def _of_all(service: Service, stack: AsyncExitStack, overview: Overview) -> AsyncIterator[str]:
-    known: Mapping[str, Job] = {}
-    number = 0
-    async with stack:
+async def _of_all(service: Service, watcher: Watcher, tenant: str | None) -> AsyncIterator[str]:
+    with watcher.overlooking(tenant) as overview:
         yield _COME_BACK
         while not service.stopping.is_set():
             if not await _told(service, overview.told):
                 yield _HEARTBEAT
                 continue
-            overview.told.clear()
-            jobs = overview.jobs
-            changed = [shown(job) for job in jobs if known.get(job.id) != job]
-            known = {job.id: job for job in jobs}
-            number += 1
-            yield f"id: {number}\nevent: jobs\ndata: {_json({'jobs': changed})}\n\n"
+            number, text = overview.take()
+            yield f"id: {number}\nevent: jobs\ndata: {text}\n\n"
 
 
 async def _told(service: Service, told: asyncio.Event) -> bool:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from forebay.errors import ForebayError
-from forebay.model.job import Event, Job
+from forebay.model.job import Event
 from forebay.model.query import Query
+from forebay.server.overview import Overview, Topic
 from forebay.server.problems import Refused
 from forebay.server.service import Service
 from forebay.stores.base import Ledger
 
-T = TypeVar("T")
+log = logging.getLogger("forebay.server")
 MAX_LISTENERS = 2000
 SHOWN_JOBS = 50
 _TOGETHER = 100
@@ -62,39 +64,18 @@ class Follower:
         return news
 
 
-class Overview:
-    """One who listens to all jobs of a tenant, or of all: gets them as they are, and then what has changed."""
-
-    def __init__(self, tenant: str | None) -> None:
-        self.tenant = tenant
-        self.jobs: Sequence[Job] = ()
-        self.told = asyncio.Event()
-
-
 class Watcher:
     """Runs as long as the server does."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._followers: set[Follower] = set()
-        self._overviews: set[Overview] = set()
+        self._overviews: dict[str | None, set[Overview]] = {}
+        self._topics: dict[str | None, Topic] = {}
         self._stirred = asyncio.Event()
 
-    @contextmanager
-    def following(self, job_id: str, after: int) -> Iterator[Follower]:
-        follower = Follower(job_id, after)
-        with self._listed(self._followers, follower):
-            yield follower
-
-    @contextmanager
-    def overlooking(self, tenant: str | None) -> Iterator[Overview]:
-        overview = Overview(tenant)
-        with self._listed(self._overviews, overview):
-            yield overview
-
-    @contextmanager
-    def _listed(self, listeners: set[T], one: T) -> Iterator[None]:
-        if len(self._followers) + len(self._overviews) >= MAX_LISTENERS:
+    def check_room(self) -> None:
+        if len(self._followers) + sum(map(len, self._overviews.values())) >= MAX_LISTENERS:
             raise Refused(
                 503,
                 "too_many_listeners",
@@ -102,12 +83,28 @@ class Watcher:
                 remedy="Ask for the job itself, or another server.",
                 headers={"retry-after": "10"},
             )
-        listeners.add(one)
+
+    @contextmanager
+    def following(self, job_id: str, after: int) -> Iterator[Follower]:
+        follower = Follower(job_id, after)
+        self._followers.add(follower)
         self._stirred.set()
         try:
-            yield
+            yield follower
         finally:
-            listeners.discard(one)
+            self._followers.discard(follower)
+
+    @contextmanager
+    def overlooking(self, tenant: str | None) -> Iterator[Overview]:
+        overview = Overview(self._topics.setdefault(tenant, Topic()))
+        self._overviews.setdefault(tenant, set()).add(overview)
+        self._stirred.set()
+        try:
+            yield overview
+        finally:
+            self._overviews[tenant].discard(overview)
+            if not self._overviews[tenant]:
+                del self._overviews[tenant], self._topics[tenant]
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -125,6 +122,8 @@ class Watcher:
                     except ForebayError:
                         # The store is silent: its listeners hear heartbeats until it answers again.
                         await asyncio.sleep(_POLL_S)
+                    except Exception:
+                        log.exception("watching_failed")
                 await asyncio.sleep(max(_PAUSE_S, _SHARE * (time.monotonic() - began)))
                 try:
                     async with asyncio.timeout(_POLL_S):
@@ -145,12 +144,12 @@ class Watcher:
             for follower, news in zip(some, found, strict=True):
                 if news.events or news.over:
                     follower.tell(news)
-        for tenant in {each.tenant for each in self._overviews}:
+        for tenant in [*self._overviews]:
             page = await self._service.ask(ledger.list_jobs, Query(tenant=tenant, size=SHOWN_JOBS))
-            for overview in self._overviews:
-                if overview.tenant == tenant and page.items != overview.jobs:
-                    overview.jobs = page.items
-                    overview.told.set()
+            if tenant in self._topics:
+                self._topics[tenant].update(page.items)
+                for overview in self._overviews[tenant]:
+                    overview.tell()
 
 
 def _read(ledger: Ledger, asked: Sequence[tuple[str, int, bool]]) -> list[News]:
