@@ -36,7 +36,9 @@ def judge(seen: Seen, hint_s: float) -> Weathered:
     if not refused:
         raise Wrong("there was no storm")
     first = min(call.ended for call in refused)
-    granted = [call for call in refused if call.arrived <= first + seen.shape.slack_s]
+    # What was granted before the first 429 may arrive so much after it, and a probe no sooner than it was told.
+    trails_s = min(seen.shape.slack_s, hint_s)
+    granted = [call for call in refused if call.arrived < first + trails_s]
     later = sorted((call for call in refused if call not in granted), key=lambda call: call.arrived)
     probes, last = 0, max(call.ended for call in granted)
     for call in later:

@@ -61,6 +61,19 @@ def test_a_file_that_cannot_be_written_exits_2(here: Ground) -> None:
     assert here.run("result", completed(here, 1), "-o", "no/such/folder").code == 2
 
 
+def test_a_file_that_holds_anything_else_is_not_written_over_unless_asked_for(here: Ground) -> None:
+    identifier = completed(here, RAW)
+    out = here.home.parent / "out.bin"
+    out.write_bytes(b"my own notes")
+    answer = here.run("result", identifier, "-o", "out.bin")
+    assert (answer.code, "out.bin' is there already, and is not this result." in answer.err) == (1, True)
+    assert out.read_bytes() == b"my own notes"
+    here.ok("result", identifier, "-o", "out.bin", "--overwrite")
+    here.ok("result", identifier, "-o", "out.bin")
+    assert out.read_bytes() == RAW
+    here.ok("result", identifier, "-o", "/dev/null")
+
+
 def test_a_result_that_is_nothing_is_null(here: Ground) -> None:
     (identifier,) = here.submit(lone())
     with here.worker() as worker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -233,7 +234,7 @@ def test_what_is_missing_or_cannot_be_read_is_said_and_the_others_are_done(desk:
         "missing.pdf": ("refused", "not_found", 4),
         "/proc/self/mem": ("refused", "refused", 7),
     }
-    assert "/proc/self/mem: refused: refused: It cannot be read: Input/output error." in answer.err
+    assert "/proc/self/mem: refused: It cannot be read: Input/output error." in answer.err
 
 
 def test_a_pipe_is_refused_and_not_waited_for(desk: Desk) -> None:
@@ -306,6 +307,20 @@ def test_a_document_that_the_store_lost_is_taken_in_again(desk: Desk) -> None:
     assert (desk.folder / "scan.ocr.pdf").read_bytes().startswith(b"%PDF-")
 
 
+def test_a_document_of_which_every_stored_byte_is_damaged_is_read_again(desk: Desk) -> None:
+    desk.put("scan.pdf")
+    desk.ok("scan.pdf")
+    before = desk.read("scan.json")
+    for blob in (desk.here.home / "blobs").rglob("*"):
+        if blob.is_file():
+            blob.write_bytes(b"?" + blob.read_bytes()[1:])
+    desk.ok("scan.pdf", "--out", "again")
+    assert desk.read("again/scan.json") == before
+    assert desk.calls == ["1-2", "1-2", "3-3", "3-3"]
+    desk.ok("scan.pdf", "--out", "third", "-f", "pdf")
+    assert len(desk.calls) == 4
+
+
 # --- what failed
 
 
@@ -331,6 +346,7 @@ def test_a_document_that_was_refused_by_what_it_holds_is_not_retried(desk: Desk)
     encrypted(desk, "locked.pdf")
     answers = [desk.run("locked.pdf", "-o", "json") for _ in range(5)]
     assert [(each.code, each.json[0]["error_class"]) for each in answers] == [(7, "encrypted")] * 5
+    assert answers[0].err.count("password") == 2  # what it is, and once what to do
     with desk.here.app() as app:
         assert app.get(answers[0].json[0]["job_id"]).generation == 1
 
@@ -368,6 +384,29 @@ def test_with_holes_allowed_every_output_names_the_pages_that_are_missing(desk: 
     assert notes == [[], [], ["This page was not read. refused: unreadable"]]
 
 
+def test_a_document_that_breaks_off_is_read_and_every_output_names_the_pages_that_lost_something(desk: Desk) -> None:
+    plain = io.BytesIO()
+    with pikepdf.open(io.BytesIO(pdf(6))) as document:
+        document.save(plain, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
+    raw = plain.getvalue()
+    desk.write("cut.pdf", raw[: raw.index(b"(Page 4)")])
+    answer = desk.ok("cut.pdf", "-f", "md,txt,json,pdf")
+    assert (
+        "cut.pdf: 6 pages (the document is damaged, and was repaired; something is lost of 3 pages, the" in answer.err
+    )
+    result = json.loads(desk.read("cut.json"))
+    why = "part of the page may be missing: it has no content, and the document is damaged"
+    assert [page["notes"] for page in result["pages"]] == [[], [], [], [why], [why], [why]]
+    assert result["summary"]["notes"] == ["something is lost of 3 pages, the first of them page 4"]
+    assert "<!-- page 4 -->\n\n> **Page 4**: part of the page may be missing: it has no content" in desk.read("cut.md")
+    assert "[page 5: part of the page may be missing: it has no content" in desk.read("cut.txt")
+    with pikepdf.open(desk.folder / "cut.ocr.pdf") as document:
+        notes = [[str(note.Contents) for note in page.obj.get("/Annots", [])] for page in document.pages]
+    assert notes == [[], [], [], [why], [why], [why]]
+    desk.put("whole.pdf", 6)
+    assert desk.ok("whole.pdf").err == "whole.pdf: 6 pages -> whole.md, whole.json\n"
+
+
 def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_BUDGETS", "pages=3/day")
     desk.put("long.pdf", 6)
@@ -378,6 +417,23 @@ def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypa
     assert [each["status"] for each in answer.json] == ["completed", "interrupted"]
     assert "the budget of 3 pages a day is used up: 1 of 2 documents are done. The same command" in answer.err
     assert len(desk.calls) == 2
+
+
+def test_a_budget_that_was_raised_is_noticed_by_the_same_command_at_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_BUDGETS", "noted:pages=2/day")
+    desk.put("long.pdf", 6)
+    answer = desk.run("long.pdf", "-o", "json")
+    assert (answer.code, len(desk.calls)) == (8, 1)
+    assert "forebay: the rest waits until its budget begins anew; " in answer.err
+    job_id = answer.json[0]["job_id"]
+    assert desk.here.ok("get", job_id, "-o", "json").json["pages"]["call_count"] == 1
+    assert desk.here.ok("why", job_id, "-o", "json").json["more_workers_help"] is False
+    monkeypatch.setenv("FOREBAY_BUDGETS", "noted:pages=6/day")
+    desk.ok("long.pdf")
+    assert desk.calls == ["1-2", "3-4", "5-6"]
+    assert desk.here.ok("get", job_id, "-o", "json").json["pages"]["call_count"] == 3
 
 
 # --- what it answers
@@ -432,5 +488,5 @@ def test_the_local_processor_reads_a_document_into_every_format(desk: Desk) -> N
     assert desk.there() == {"scan.pdf", "scan.md", "scan.txt", "scan.json", "scan.ocr.pdf"}
     job_id = answer.json[0]["job_id"]
     for form, name in {"md": "scan.md", "txt": "scan.txt", "json": "scan.json", "pdf": "scan.ocr.pdf"}.items():
-        desk.here.ok("result", job_id, "-f", form, "-o", "handed-out")
+        desk.here.ok("result", job_id, "-f", form, "-o", "handed-out", "--overwrite")
         assert (desk.folder / "handed-out").read_bytes() == (desk.folder / name).read_bytes()

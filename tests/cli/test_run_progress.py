@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from forebay.app.running import Item
+from forebay.app.item import Item
 from forebay.cli.run_progress import Progress
 
 

@@ -69,6 +69,22 @@ def test_an_output_that_finds_no_room_is_written_by_the_same_command_without_a_c
     assert desk.calls == ["1-2", "3-3"]
 
 
+def test_a_searchable_pdf_that_finds_no_room_is_written_by_the_same_command_without_a_call(desk: Desk) -> None:
+    path = desk.put("scan.pdf")
+    with path.open("ab") as file:
+        file.write(b"\n%" + b"x" * 3_000_000)
+    desk.tell("words", 6_000)
+    desk.ok("scan.pdf", "--out", "first")
+    run = bounded(desk, 60_000, "scan.pdf", "-f", "pdf", "-o", "json")
+    assert run.returncode == 1, run.stderr
+    (record,) = json.loads(run.stdout)
+    assert (record["status"], record["error_class"]) == ("unwritten", "output_failed")
+    assert desk.there() == {"scan.pdf", "first/scan.md", "first/scan.json"}
+    desk.ok("scan.pdf", "-f", "pdf")
+    assert (desk.folder / "scan.ocr.pdf").read_bytes().startswith(b"%PDF-")
+    assert desk.calls == ["1-2", "3-3"]
+
+
 @pytest.mark.parametrize("place", ["ledger", "blobs"])
 def test_a_store_that_was_taken_away_is_told_and_nothing_is_paid_again(desk: Desk, place: str) -> None:
     desk.put("scan.pdf")
@@ -122,3 +138,15 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_stored(
     answer = desk.run("scan.pdf")
     assert (answer.code, desk.calls) == (2, [])
     assert "is no budget" in answer.err
+
+
+def test_a_budget_for_a_processor_that_there_is_not_is_refused_and_one_for_the_others_is_not(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_BUDGETS", "pages=100/day,notes:pages=1/day")
+    desk.put("scan.pdf", 1)
+    answer = desk.run("scan.pdf")
+    assert (answer.code, desk.calls) == (2, [])
+    assert "The budget of 1 pages a day is for 'notes', which is no processor here." in answer.err
+    monkeypatch.setenv("FOREBAY_BUDGETS", "pages=100/day,docai:pages=1/day,noted:pages=1/day")
+    desk.ok("scan.pdf")

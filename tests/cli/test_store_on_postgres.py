@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from forebay.stores.postgres.schema import LEDGER
 from tests.cli.ground import Ground
 from tests.servers.fresh import fresh_schema
 from tests.servers.server import Server
@@ -18,11 +19,11 @@ def _on_postgres(here: Ground, postgres_server: Server, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("_on_postgres")
 def test_the_store_commands_and_doctor_know_postgresql(here: Ground) -> None:
-    assert "schema 1" in here.ok("store", "init").out
-    assert "schema 1" in here.ok("store", "migrate").out
+    assert f"schema {LEDGER.newest}" in here.ok("store", "init").out
+    assert f"schema {LEDGER.newest}" in here.ok("store", "migrate").out
     assert "is sound" in here.ok("store", "check").out
     assert here.ok("store", "prune", "--completed", "0").out == "0 deleted\n"
-    assert "schema 1, 0 open tasks" in here.run("doctor").out
+    assert f"schema {LEDGER.newest}, 0 open tasks" in here.run("doctor").out
 
 
 @pytest.mark.usefixtures("_on_postgres")

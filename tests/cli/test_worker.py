@@ -78,7 +78,11 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
         while not (folder / "began").exists():
             time.sleep(0.02)
         (worker,) = here.ok("workers", "-o", "json").json
-        assert (worker["worker"], worker["kinds"], worker["running"]) == ("worker-7", ["add", "sleep"], [slept])
+        assert (worker["worker"], worker["kinds"], worker["running"]) == (
+            "worker-7",
+            ["add", "callback", "sleep"],
+            [slept],
+        )
         assert "worker-7" in here.ok("workers").out
         os.kill(process.pid, signal.SIGTERM)
         log_until(process, "worker_stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -64,7 +65,9 @@ def test_every_example_can_be_given_to_a_worker_by_its_file(tmp_path: Path) -> N
     said = subprocess.check_output(
         [sys.executable, "-c", code, *files], cwd=tmp_path, env=_environment(tmp_path), text=True
     )
-    assert said.strip() == "[1, 2, 1, 1, 1, 3, 5]"
+    *counts, with_documents = json.loads(said)
+    assert counts == [1, 2, 1, 1, 1, 3]
+    assert with_documents > 3
     assert list(tmp_path.iterdir()) == []
 
 

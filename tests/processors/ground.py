@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from forebay.engine.signals import Retry
-from forebay.processors.parsers import Bounds, Parsers
+from forebay.processors.parser_child import Bounds
+from forebay.processors.parsers import Parsers
 
 T = TypeVar("T")
 VERBS = "tests.processors.verbs:VERBS"

@@ -13,8 +13,9 @@ import pytest
 
 from forebay.engine.signals import Permanent, Retry
 from forebay.errors import Conflict
-from forebay.processors.parsers import MAX_REPLY, Bounds, Parsers
-from tests.processors.ground import VERBS, alive, failing, opened, till, until, with_parsers
+from forebay.processors.parser_child import MAX_REPLY, Bounds, ParserChild
+from forebay.processors.parsers import Parsers
+from tests.processors.ground import BOUNDS, VERBS, alive, failing, opened, till, until, with_parsers
 
 
 async def _pid(parsers: Parsers) -> int:
@@ -175,6 +176,39 @@ def test_two_calls_run_at_once_and_a_third_waits_for_a_child() -> None:
             assert await third in pids
 
     with_parsers(scenario, size=2)
+
+
+def test_short_calls_share_one_child_and_long_ones_get_a_second() -> None:
+    async def scenario(parsers: Parsers) -> None:
+        await _pid(parsers)
+        assert len(set(await asyncio.gather(*(_pid(parsers) for _ in range(4))))) == 1
+        await asyncio.gather(*(parsers.call("sleep", {"seconds": 1}) for _ in range(2)))
+        assert len(parsers._children) == 2
+
+    with_parsers(scenario, size=2)
+
+
+def test_a_child_that_was_started_before_is_the_first_and_bound_like_any_other() -> None:
+    async def scenario() -> None:
+        first = ParserChild(VERBS)
+        parsers = Parsers(1, BOUNDS, verbs=VERBS, first=first)
+        assert await _pid(parsers) == first.process.pid
+        with tempfile.TemporaryFile() as file, pytest.raises(Permanent, match="larger than a file may be"):
+            await parsers.call("write", {"megabytes": BOUNDS.file_mb + 1}, files=[file.fileno()])
+        await parsers.aclose()
+        assert not alive(first.process.pid)
+
+    asyncio.run(scenario())
+
+
+def test_a_child_that_nobody_needed_is_ended_by_who_started_it() -> None:
+    child = ParserChild(VERBS)
+    child.end()
+    child.end()
+    assert not alive(child.process.pid)
+    child = ParserChild(VERBS)
+    asyncio.run(Parsers(1, verbs=VERBS, first=child).aclose())
+    assert not alive(child.process.pid)
 
 
 def test_nothing_starts_before_the_first_call_and_an_idle_child_that_died_is_not_given_a_task() -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.processors.parsers import Bounds, Parsers
+from forebay.processors.parser_child import Bounds
+from forebay.processors.parsers import Parsers
 from tests.processors.attempts import ATTEMPTS
 from tests.processors.ground import alive, failing, until, with_parsers
 

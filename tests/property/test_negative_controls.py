@@ -15,6 +15,7 @@ from forebay.testing.broken import (
     NumberlessLedger,
     RestlessLedger,
     RowCountingLedger,
+    SilentLedger,
     UnfencedLedger,
 )
 from forebay.testing.conformance import LedgerSuite
@@ -63,7 +64,7 @@ def test_the_machine_finds_a_broken_ledger(broken: type[MemoryLedger]) -> None:
         run_until_failure(ledger_machine(broken), examples=EXAMPLES)
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("broken", [*BROKEN, SilentLedger])
 def test_the_suite_finds_a_broken_ledger(broken: type[MemoryLedger]) -> None:
     assert _failures(broken)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import io
+import random
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ import pytest
 
 from forebay.engine.signals import Permanent, Retry
 from forebay.processors.office.types import DOCX, HTML, MARKDOWN, PPTX, TEXT, XLSX
-from forebay.processors.parsers import Bounds, Parsers
+from forebay.processors.parser_child import Bounds
+from forebay.processors.parsers import Parsers
 from tests.segment import written
 from tests.segment.written import docx, paragraph, pptx, table, xlsx
 
@@ -75,8 +77,24 @@ def test_html_keeps_headings_lists_and_tables_but_no_scripts(convert: Converter)
     assert text.startswith("# Fluß\n\nA **b**\n\n- one\n")
     assert "| 1 | 2 |" in text
     assert "alert" not in text
+    assert "p{}" not in text
     assert "AAAA" not in text
     assert not paged
+
+
+def test_html_loses_no_text_and_none_of_it_becomes_markup(convert: Converter) -> None:
+    """Whole pages stand in a form; what is written as text must not be a tag, a heading or a link afterwards."""
+    text, *_ = convert(
+        HTML,
+        b"<form><header>Head</header><nav>Menu</nav><h1>One</h1><p>a &lt;script&gt; &amp;amp; [x](y) *z*</p>"
+        b"<p># no</p></form>",
+    )
+    assert text == "Head\n\nMenu\n\n# One\n\na \\<script\\> \\&amp; \\[x\\](y) \\*z\\*\n\n\\# no\n\n"
+
+
+def test_text_of_slides_and_cells_is_no_markup_either(convert: Converter) -> None:
+    text, *_ = convert(PPTX, pptx(("<b>T</b>", ["# no"]), cells=[["<i>", "a\\|b"]]))
+    assert text == "# \\<b>T\\</b>\n\n\\# no\n\n| \\<i> | a\\\\\\|b |\n| --- | --- |\n\n"
 
 
 def test_html_in_an_older_encoding_is_read_by_the_one_that_it_names(convert: Converter) -> None:
@@ -157,3 +175,35 @@ def test_the_bombs_are_bombs() -> None:
         assert sum(each.file_size for each in opened.infolist()) > 256 * 1024 * 1024
     assert len(written.zip_bomb()) < 2_000_000
     assert len(written.entity_bomb()) < 3000
+
+
+SOUND: dict[str, tuple[str, bytes]] = {
+    "docx": (DOCX, docx(paragraph("One", heading=1), paragraph("Some words."), table([["a", "b"]]))),
+    "xlsx": (XLSX, xlsx({"One": [["a", 1], ["b", 2]]})),
+    "pptx": (PPTX, pptx(("One", ["a", " b"]))),
+    "html": (HTML, b"<html><h1>One</h1><table><tr><td>a<td>b</table><ul><li>x</ul></html>" * 3),
+}
+ENDS = {
+    "corrupted_content",
+    "decompression_limit",
+    "encrypted",
+    "unsupported_format",
+    "parser_crashed",
+    "parser_memory",
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_bytes_that_were_changed_anywhere_end_in_a_class_that_says_so(convert: Converter, name: str) -> None:
+    media_type, raw = SOUND[name]
+    dice = random.Random(name)
+    ended = set()
+    for _ in range(40):
+        changed = bytearray(raw)
+        for _ in range(dice.randint(1, 8)):
+            changed[dice.randrange(len(changed))] = dice.randrange(256)
+        try:
+            convert(media_type, bytes(changed))
+        except (Permanent, Retry) as error:
+            ended.add(str(error.error_class))
+    assert ended <= ENDS

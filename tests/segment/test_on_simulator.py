@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,23 @@ def test_a_language_that_was_paid_for_is_not_bought_again_when_tagging_fails(mad
     (only,) = here.articles(here.run(ONE))
     assert (only["lang_by"], only["tags_by"]) == ("google", "llm")
     assert (len(sim.calls("translate.detect")), len(sim.calls("openai.chat"))) == (1, 2)
+
+
+def test_an_answer_that_is_not_remembered_is_bought_again_and_seen(
+    made: Made, sim: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control of the test above."""
+
+    async def forgetful(
+        _: object, __: object, document: str, question: object, ask: Callable[[], Awaitable[str]], *, reuse: bool
+    ) -> str:
+        return await ask()
+
+    monkeypatch.setattr("forebay.processors.answers.Answers.given", forgetful)
+    here = made(google="on")
+    sim.fault("openai.chat", "500", times=1)
+    here.articles(here.run(ONE))
+    assert len(sim.calls("translate.detect")) == 2
 
 
 def test_nor_is_the_models_own_word_for_the_language(made: Made, sim: Simulated) -> None:

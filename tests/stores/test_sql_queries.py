@@ -22,7 +22,9 @@ def body(queries: Queries, name: str) -> str:
 
 
 def test_both_have_the_same_names() -> None:
-    assert POSTGRES.names() == SQLITE.names()
+    """But for an exchange in one batch, which saves no way where the database is in the same process."""
+    assert {*POSTGRES.names()} - {*SQLITE.names()} == {"instant", "take"}
+    assert {*SQLITE.names()} <= {*POSTGRES.names()}
 
 
 @pytest.mark.parametrize("name", SQLITE.names())

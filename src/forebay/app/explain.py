@@ -16,7 +16,7 @@ from forebay.model.job import Job
 from forebay.model.lane import Lane
 from forebay.model.names import kind_of, limit_of
 from forebay.model.query import Query
-from forebay.model.task import Status, Task, WaitReason
+from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules.foresight import Outlook
 from forebay.rules.standing import NOBODY, Standing, job_standing, next_in, standing
 from forebay.rules.why import Gate, LimitView, Surroundings, delay_s
@@ -75,8 +75,9 @@ class Explainer:
         """The task that the job waits for next: one that runs tells less than one that cannot."""
         for status in (Status.PENDING, Status.RUNNING):
             page = self._ledger.list_tasks(Query(job_id=job.id, status=status, size=_LOOKED_AT))
-            if page.items:
-                return min(page.items, key=lambda task: task.available_at)
+            own = [task for task in page.items if task.role is not Role.FOLLOW]
+            if own:
+                return min(own, key=lambda task: task.available_at)
         return None
 
     def _around(self, task: Task, *, more: int = 0) -> Surroundings:

@@ -23,6 +23,7 @@ from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound
 from forebay.model.exchange import Acted, Action, Session, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
+from forebay.model.names import CALLBACK
 from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Status, Task
 from forebay.rules.standing import Standing
@@ -31,10 +32,12 @@ from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 
 if TYPE_CHECKING:
+    from forebay.app.callbacks import AppCallbacks
     from forebay.app.documents import AppDocuments
     from forebay.app.explain import Explainer
     from forebay.limits.limiter import Limiter
     from forebay.model.budget import Budget
+    from forebay.model.callback import Callback
     from forebay.processors.function import Function, ProcessorOptions
     from forebay.processors.llm import Llm
     from forebay.processors.transport import Transport
@@ -93,6 +96,12 @@ class Forebay:
     def own_ledger(self) -> bool:
         """Whether it was made with a ledger, so that the settings' one does not count."""
         return self._given_ledger is not None
+
+    @property
+    def ledger_address(self) -> str | None:
+        """None for a ledger that was made elsewhere."""
+        given = self._given_ledger
+        return self.settings.ledger if given is None else given if isinstance(given, str) else None
 
     def _open_ledger(self) -> Ledger:
         if isinstance(self._given_ledger, str):
@@ -157,6 +166,8 @@ class Forebay:
         With a limit the handler is one call of it: its slot, of so many units, is taken right before it starts.
         slot="call" leaves that to the handler, for each call it makes: `async with ctx.slot(): …`.
         """
+        if kind == CALLBACK:
+            raise BadInput(f"{kind!r} is a kind of Forebay's own.", remedy="Give yours another name.")
 
         def register(handler: H) -> H:
             self.registry.add(Kind(name=kind, handler=handler, **options))
@@ -195,6 +206,13 @@ class Forebay:
 
         return AppDocuments(self)
 
+    @cached_property
+    def callbacks(self) -> AppCallbacks:
+        """Where jobs tell of themselves: endpoints, their secrets, and what was delivered."""
+        from forebay.app.callbacks import AppCallbacks  # noqa: PLC0415 - only who uses them
+
+        return AppCallbacks(self)
+
     @property
     def transport(self) -> Transport:
         """For all calls of this process to providers."""
@@ -217,6 +235,11 @@ class Forebay:
             self.documents.pipeline  # noqa: B018 - the first look registers what the settings name
             self.documents.budgets()
 
+    def check_budgets(self) -> None:
+        """Before documents are worked on: all processors are known by then."""
+        if "documents" in vars(self):
+            self.documents.check_budgets()
+
     async def aclose_documents(self) -> None:
         """End the children that read documents, and connections to providers; both come again when they are needed."""
         transport, self._transport = self._transport, None
@@ -237,11 +260,14 @@ class Forebay:
         allow_holes: bool = False,
         reuse: bool = True,
         name: str | None = None,
+        callback: str | None = None,
+        callback_each: bool = False,
         **terms: Unpack[Options],
     ) -> Submitted:
         """Store a job of a pipeline over a document: `ocr` unless it or its processor is named.
 
         Of the same bytes and options there is one, unless reuse is refused.
+        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well.
         """
         place = Path(source) if isinstance(source, str) else source
         job = self.documents.job(
@@ -252,6 +278,7 @@ class Forebay:
             options=options,
             allow_holes=allow_holes,
             reuse=reuse,
+            callback=self._callback(callback, terms, each=callback_each),
             **terms,
         )
         return self._submitted([job])[0]
@@ -285,17 +312,33 @@ class Forebay:
         chunks: Iterable[object] | None = None,
         idempotency_key: str | None = None,
         label: str | None = None,
+        callback: str | None = None,
+        callback_each: bool = False,
         **options: Unpack[Options],
     ) -> Submitted:
-        """Store a job: the payload is split by the pipeline, or its chunks are given here."""
+        """Store a job: the payload is split by the pipeline, or its chunks are given here.
+
+        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well.
+        """
         known = self._pipelines.get(pipeline)
         if known is None:
             names = ", ".join(sorted(self._pipelines)) or "none"
             raise NotFound(f"There is no pipeline {ids.shown(pipeline)}.", remedy=f"Known pipelines: {names}.")
         job = known.job(
-            payload, self.submissions, options, chunks=chunks, idempotency_key=idempotency_key, label=label
-        )  # fmt: skip
+            payload,
+            self.submissions,
+            options,
+            chunks=chunks,
+            idempotency_key=idempotency_key,
+            label=label,
+            callback=self._callback(callback, options, each=callback_each),
+        )
         return self._submitted([job])[0]
+
+    def _callback(self, url: str | None, options: Options, *, each: bool) -> Callback | None:
+        if url is None:
+            return None
+        return self.callbacks.of_job(url, each=each, tenant=options.get("tenant", DEFAULT_TENANT))
 
     def store(self, new: NewTask | NewJob) -> Submitted:
         """Store what was made ready elsewhere; IdempotencyConflict if its key stands for something else."""
@@ -336,10 +379,20 @@ class Forebay:
         chunks: Iterable[object] | None = None,
         idempotency_key: str | None = None,
         label: str | None = None,
+        callback: str | None = None,
+        callback_each: bool = False,
         **options: Unpack[Options],
     ) -> Submitted:
         return await asyncio.to_thread(
-            self.start, pipeline, payload, chunks=chunks, idempotency_key=idempotency_key, label=label, **options
+            self.start,
+            pipeline,
+            payload,
+            chunks=chunks,
+            idempotency_key=idempotency_key,
+            label=label,
+            callback=callback,
+            callback_each=callback_each,
+            **options,
         )
 
     # --- looking

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from forebay.app import exporting
+from forebay.app.draft import draft
 from forebay.app.naming import Names
 from forebay.errors import BadInput, Conflict
 from forebay.ids import printable
@@ -86,20 +85,21 @@ class Outputs:
         targets = self.targets(source)
         async with exporting.merged(self._app, job) as merged:
             for form, target in targets.items():
-                with _draft(target) as draft:
-                    await exporting.write(self._app, job, merged, self._formats[form], draft)
-                    await asyncio.to_thread(self._publish, draft, target, source, job)
+                with draft(target) as (path, file):
+                    await exporting.write(self._app, job, merged, self._formats[form], file)
+                    if await asyncio.to_thread(self._is_new, file, target, source, job):
+                        path.replace(target)
         return [*targets.values()]
 
-    def _publish(self, draft: IO[bytes], target: Path, source: Path, job: Job) -> None:
-        """Looks once more, at the last moment, for what may have come meanwhile."""
-        draft.flush()
-        sha256 = _sha256(draft)
+    def _is_new(self, file: IO[bytes], target: Path, source: Path, job: Job) -> bool:
+        """Blocking; looks once more, at the last moment, for what may have come meanwhile."""
+        file.flush()
+        sha256 = _sha256(file)
         same = target.is_file() and _sha256_of(target) == sha256
         document = job.document or ""
         if not same:
             self._check_one(target, source, document, job.tenant)
-            os.fsync(draft.fileno())
+            os.fsync(file.fileno())
         # Known before it is there: who dies in between has left nothing that would look like somebody else's.
         self._app.ledger.remember(
             [
@@ -107,8 +107,7 @@ class Outputs:
                 for key in _keys(target, sha256, source, document)
             ]
         )
-        if not same:
-            Path(draft.name).replace(target)
+        return not same
 
     def _owns(self, target: Path, source: Path, document: str, tenant: str) -> bool:
         return bool(self._app.ledger.recall(tenant, _keys(target, _sha256_of(target), source, document)))
@@ -120,19 +119,6 @@ def _keys(target: Path, sha256: str, source: Path, document: str) -> list[str]:
         hashlib.sha256(f"output\0{target.absolute()}\0{sha256}\0{made_of}".encode(errors="surrogateescape")).hexdigest()
         for made_of in (source.absolute(), document)
     ]
-
-
-@contextmanager
-def _draft(target: Path) -> Iterator[IO[bytes]]:
-    """A file beside the target, gone when the block ends unless it was given the target's name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path = target.with_name(f".forebay-{secrets.token_hex(8)}")
-    try:
-        with path.open("x+b") as draft:
-            yield draft
-    finally:
-        with suppress(OSError):
-            path.unlink()
 
 
 def _sha256_of(path: Path) -> str:

@@ -16,7 +16,7 @@ from forebay.rules import rollup, verdict
 from forebay.rules.standing import Standing
 
 # Where a task stands in its line, and what only its ledger compares.
-_INNER = {"flow", "tag", "exchange_n", "payload_hash", "payload_json", "result_json", "merge_json"}
+_INNER = {"flow", "tag", "exchange_n", "payload_hash", "payload_json", "result_json", "merge_json", "callback_json"}
 _INSTANTS = {"at", "until", "paused_until", "cooldown_until"}
 # Of a standing: what rows of a list have, and what takes a question for each of them.
 _GLANCED = ("wait_reason", "limit", "backoff_s", "backoff_level", "cooldown_until")

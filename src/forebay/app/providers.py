@@ -47,11 +47,11 @@ def processors(
 
 
 def _adobe_client(settings: Settings) -> AdobeClient | None:
-    from forebay.processors.adobe_token import Client as AdobeClient  # noqa: PLC0415 - same
-
     name, secret, file = settings.adobe_client_id, settings.adobe_client_secret, settings.adobe_credentials
     if name is None and secret is None and file is None:
         return None
+    from forebay.processors.adobe_token import Client as AdobeClient  # noqa: PLC0415 - same
+
     if (file is None) == (name is None or secret is None):
         raise BadInput(
             "The client of Adobe is given by half, or twice.",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forebay.app.item import Item
 from forebay.app.naming import Source
 from forebay.app.outputs import Outputs
 from forebay.app.plain import remedy
@@ -19,9 +19,11 @@ from forebay.errors import BadDocument, ForebayError, NotFound, ResultCorrupt, S
 from forebay.ids import printable
 from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
-from forebay.model.query import Query
+from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import DEFAULT_TENANT, Role, Status, Task, WaitReason
+from forebay.observe import subscribe
 from forebay.rules import verdict
+from forebay.rules.standing import Standing
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
@@ -29,41 +31,12 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK_S = 0.02
 _LOOK_S = 0.2
+_FEW = 10
+_LAST_STEP = ".merge"
 _LOOKS = 200
 _WATCH_S = 0.5
 _WHY_S = 2.0
 _REFUSED_EXIT = 7
-_ENDED = frozenset({"completed", "failed", "canceled", "refused", "unwritten"})
-
-
-@dataclass(slots=True)
-class Item:
-    """A file on its way; `status` is its job's, or `refused`, `waiting` and `unwritten` around that."""
-
-    path: Path
-    job_id: str | None = None
-    status: str = "waiting"
-    page_count: int | None = None
-    done_share: float = 0.0
-    error_class: str | None = None
-    error_text: str | None = None
-    remedy: str = ""
-    exit_code: int = 0
-    hole_count: int = 0
-    waits: str = ""
-    outputs: list[Path] = field(default_factory=list)
-    mended: bool = False
-
-    @property
-    def ended(self) -> bool:
-        return self.status in _ENDED
-
-    def end(self, status: str, error_class: str, text: str, *, todo: str = "", exit_code: int = 1) -> None:
-        self.status = status
-        self.error_class = error_class
-        self.error_text = text
-        self.remedy = todo
-        self.exit_code = exit_code
 
 
 class Run:
@@ -108,6 +81,7 @@ class Run:
         """
         taking = asyncio.create_task(self._take_all(looks))
         pause_s = _FIRST_LOOK_S  # who hands in one page shall not wait for the pace of a thousand
+        ended, unsubscribe = _endings()
         try:
             while not (taking.done() and self.done):
                 if taking.done():
@@ -117,9 +91,11 @@ class Run:
                     drain("budget")
                     return
                 if not (taking.done() and self.done):
-                    await asyncio.sleep(pause_s)
+                    # With many, some end all the time: to look at once would be to do nothing else.
+                    await _pause(pause_s, ended if len(self.items) <= _FEW else None)
                 pause_s = min(_LOOK_S, 1.2 * pause_s)
         finally:
+            unsubscribe()
             taking.cancel()
         drain("done")
 
@@ -157,6 +133,8 @@ class Run:
         job = self._app.ledger.get_job(job_id)
         if job is None or job.status not in {Status.FAILED, Status.CANCELED}:
             item.status = Status.RUNNING  # also one that is completed: its outputs are still to be written
+            if job is not None and not job.status.terminal:
+                self._hasten(job)
             return
         failed = self._failed(job)
         if failed is not None and not self._force and not _may_help(failed):
@@ -167,6 +145,14 @@ class Run:
             item.status = Status.PENDING
         else:
             item.end("failed", acted.outcome, f"PERMANENT: {acted.text}")
+
+    def _hasten(self, job: Job) -> None:
+        """What waits for a budget looks at it at once: it may have been raised, which is why the command was given."""
+        if self._app.standing(job.id).wait_reason is not WaitReason.BUDGET:
+            return
+        waiting = list(self._app.ledger.list_tasks(Query(job_id=job.id, status=Status.PENDING, size=MAX_PAGE)).items)
+        held_back = [task.id for task in waiting if task.wait_reason is WaitReason.BUDGET]
+        self._app.ledger.retry(held_back, Action(who=self._who, tenant=self._tenant))
 
     def _has_ended(self, job: Job) -> bool:
         """Somebody else may have retried it in the same moment."""
@@ -203,7 +189,7 @@ class Run:
             standing = None if job is None or job.running_count else self._app.standing(job.id)
             if standing is None or standing.wait_reason is not WaitReason.BUDGET:
                 return False
-            text = standing.reasons[-1].text
+            text = _waits_for(standing)
         self.held_back = text
         return bool(text)
 
@@ -223,7 +209,7 @@ class Run:
             standings = [standing for _, standing in self._app.look().lanes(self._limit)]
         else:
             standings = [] if job.running_count else [self._app.standing(job.id)]
-        return next((each.reasons[-1].text for each in standings if each.wait_reason is not None), "")
+        return next((_waits_for(each) for each in standings if each.wait_reason is not None), "")
 
     def _pages(self, job: Job) -> int | None:
         split = self._app.ledger.get(member_id(job.id, Role.SPLIT, 1))
@@ -255,6 +241,8 @@ class Run:
         if isinstance(said, dict):
             item.page_count = said["page_count"]  # type: ignore[assignment]  # written by our merge
             item.hole_count = sum(hole["page_end"] - hole["page_start"] + 1 for hole in said["holes"])  # type: ignore[union-attr,index,operator,call-overload,misc]  # same
+            if said["repaired"]:
+                item.damage = "; ".join(["the document is damaged, and was repaired", *said["notes"]])  # type: ignore[misc]  # same
         item.status, item.done_share = Status.COMPLETED, 1.0
 
     def _mend(self, item: Item, job: Job, lost: ForebayError) -> None:
@@ -283,6 +271,31 @@ class Run:
         """The first task that failed for good, which tells why the job did."""
         found = self._app.ledger.list_tasks(Query(job_id=job.id, status=Status.FAILED, size=1)).items
         return found[0] if found else None
+
+
+def _endings() -> tuple[asyncio.Event, Callable[[], None]]:
+    """What is set when a task of this worker's ends that may be the last of its document, and how to stop that."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def heard(name: str, fields: Mapping[str, object]) -> None:
+        if name == "task_failed" or (name == "task_completed" and str(fields["kind"]).endswith(_LAST_STEP)):
+            loop.call_soon_threadsafe(ended.set)
+
+    return ended, subscribe(heard)
+
+
+async def _pause(longest_s: float, ended: asyncio.Event | None) -> None:
+    if ended is None:
+        await asyncio.sleep(longest_s)
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(longest_s):
+            await ended.wait()
+    ended.clear()
+
+
+def _waits_for(standing: Standing) -> str:
+    return next((reason.text for reason in standing.reasons if reason.code == standing.wait_reason), "")
 
 
 def _exit_code(error_class: str) -> int:

@@ -85,11 +85,16 @@ async def awork(
         for number in _SIGNALS:
             loop.add_signal_handler(number, drain, signal.Signals(number).name)
     watch = None if beside is None else loop.create_task(_beside(beside, worker.drain))
+    alerts = app.callbacks.alerts()
+    if alerts is not None:
+        alerts.start()
     try:
         await worker.run()
         if watch is not None and watch.done():
             watch.result()
     finally:
+        if alerts is not None:
+            await asyncio.to_thread(alerts.close)
         # The signals stay ours until the loop is closed: one that comes late must not end what has ended well.
         if watch is not None:
             watch.cancel()
@@ -108,6 +113,7 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     """In a running event loop."""
     _check_no_child()
     app.check_documents()
+    app.check_budgets()
     settings = app.settings
     limits = Limits(
         concurrency=options.get("concurrency") or settings.concurrency,
@@ -126,15 +132,18 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     optional = [kind for kind in app.registry if kind.optional and kind.name != options.get("needs")]
     left_out = {kind.name for kind in app.limits.undefined(optional)} if optional else set()
     registry = app.registry.without(left_out) if left_out else app.registry
+    target = options.get("target") or locate(app)
+    registry.check_runnable(target)
+    with_callbacks = registry.plus(app.callbacks.kind())
     return Worker(
         app.ledger,
-        registry,
+        with_callbacks,
         app.submissions,
         name=options.get("name") or f"{socket.gethostname()}-{os.getpid()}",
         limits=limits,
         limiter=lambda: app.limiter,
         tell_limits=partial(app.limits.tell, registry),
-        target=options.get("target") or locate(app),
+        target=target,
         bounds=Bounds(
             memory_bytes=memory_mb and memory_mb * 1024 * 1024,
             cpu_s=settings.handler_cpu_s,

@@ -17,7 +17,7 @@ from typing import Any
 from forebay.child import guard, sandbox
 from forebay.child.kernel import LINUX, die_with
 from forebay.engine import report, wire
-from forebay.engine.handover import FILE_BYTES, LIFELINE_FD, MEMORY, PARENT, SOCKET_FD
+from forebay.engine.handover import LIFELINE_FD, PARENT, SOCKET_FD
 from forebay.engine.wire import Message
 from forebay.errors import ForebayError
 from forebay.model.payload import Json
@@ -57,7 +57,6 @@ def main(name: str) -> int:
     connection = socket.socket(fileno=int(os.environ.pop(SOCKET_FD)))
     lifeline = int(os.environ.pop(LIFELINE_FD))
     parent = int(os.environ.pop(PARENT))
-    memory_bytes, file_bytes = int(os.environ.pop(MEMORY)), int(os.environ.pop(FILE_BYTES))
     if LINUX:
         # No thread: what restricts this one later would not restrict another.
         guard.ask_to_die_with_parent(lifeline)
@@ -68,7 +67,10 @@ def main(name: str) -> int:
     try:
         verbs = _load(name)
         _silence()
-        level = sandbox.enter(memory_bytes, file_bytes)
+        begun = line.next()
+        if begun is None:
+            return 0
+        level = sandbox.enter(*begun[0]["bounds"])
     except ForebayError as error:
         line.send(wire.pack(report.pack_error(error)))
         return 1

@@ -28,7 +28,8 @@ from forebay.failpoint import VARIABLE as FAILPOINTS
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.redact import mask_address
 from forebay.processors.level import Level
-from forebay.processors.parsers import NO_VERBS, Bounds, Parsers
+from forebay.processors.parser_child import NO_VERBS, Bounds
+from forebay.processors.parsers import Parsers
 from forebay.settings import Settings
 from forebay.stores.address import newest_schema, sqlite_file
 from forebay.stores.sqlite.connection import check_version

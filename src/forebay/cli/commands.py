@@ -13,6 +13,7 @@ GROUPS = {
     "keys": "API keys: who may use the HTTP API, for which tenant, and for what.",
     "lanes": "Lanes: tasks that wait for the same thing.",
     "limits": "Limits: how much of a provider's quota is used, by whom, and how much may be.",
+    "callbacks": "Callbacks: where jobs tell of themselves, and what was delivered.",
     "config": "The settings.",
     "store": "The ledger and the blob store.",
 }
@@ -52,6 +53,11 @@ COMMANDS = {
     "limits presets": Command(
         "List the limits that come with Forebay, and where their numbers come from.", "limits:presets"
     ),
+    "callbacks list": Command("List where callbacks go.", "callbacks:listing"),
+    "callbacks show": Command("Show an endpoint of callbacks and what was sent to it.", "callbacks:show"),
+    "callbacks resend": Command("Send callbacks again that failed for good.", "callbacks:resend"),
+    "callbacks test": Command("Send a callback that says no more than that it is a test.", "callbacks:send_test"),
+    "callbacks rotate": Command("Give an endpoint a new secret, and print it.", "callbacks:rotate"),
     "plan": Command("Tell which bound of a limit binds, and the throughput to expect.", "plan:plan"),
     "simulate": Command("Stand in for the paid APIs on this machine, and record what was called.", "simulate:simulate"),
     "demo": Command("Show on this machine that the promises hold: a simulated provider, workers, a kill.", "demo:demo"),

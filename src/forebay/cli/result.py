@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -13,18 +13,17 @@ from cyclopts import Parameter
 from forebay.cli import output
 from forebay.cli.opening import opened
 from forebay.cli.options import Common, Id
-from forebay.errors import BadInput, NotCompleted
+from forebay.errors import BadInput, Conflict, NotCompleted
 from forebay.ids import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from forebay.app.forebay import Forebay
     from forebay.model.job import Job
     from forebay.model.task import Task
     from forebay.pipelines.pipeline import Output
 
 _USUAL = Common()
+_PIECE = 1 << 20
 
 
 def result(
@@ -37,11 +36,12 @@ def result(
     form: Annotated[
         str | None, Parameter(name=["--format", "-f"], help="Of a document: md, txt, json or pdf; json unless given.")
     ] = None,
+    overwrite: Annotated[bool, Parameter(negative="", help="Write over a file that holds anything else.")] = False,
     common: Common = _USUAL,
 ) -> None:
     """Bytes are written as they are, anything else as JSON."""
     if form is not None:
-        _hand_out_document(identifier, form, target, common)
+        _hand_out_document(identifier, form, target, common, overwrite=overwrite)
         return
     with opened(common) as app:
         found = app.resolve(identifier)
@@ -50,11 +50,10 @@ def result(
     raw = value if isinstance(value, bytes) else f"{output.json_text(value, indent=2)}\n".encode()
     if isinstance(value, bytes) and target is None:
         _check_no_terminal(len(value))
-    with _opened_target(target) as file:
-        file.write(raw)
+    _write(io.BytesIO(raw), target, overwrite=overwrite)
 
 
-def _hand_out_document(identifier: str, form: str, target: str | None, common: Common) -> None:
+def _hand_out_document(identifier: str, form: str, target: str | None, common: Common, *, overwrite: bool) -> None:
     """What was read of a document, in one of its formats, however large it is."""
     import tempfile
 
@@ -72,8 +71,7 @@ def _hand_out_document(identifier: str, form: str, target: str | None, common: C
             for line in draft:
                 output.lines(line.decode(), indent="")
             return
-        with _opened_target(target) as file:
-            shutil.copyfileobj(draft, file)
+        _write(draft, target, overwrite=overwrite)
 
 
 def _export(app: Forebay, job: Job, form: Output, draft: IO[bytes]) -> None:
@@ -105,14 +103,30 @@ def _check_no_terminal(size: int) -> None:
         )
 
 
-@contextmanager
-def _opened_target(target: str | None) -> Iterator[IO[bytes]]:
+def _write(content: IO[bytes], target: str | None, *, overwrite: bool) -> None:
     if target is None:
-        yield sys.stdout.buffer
+        shutil.copyfileobj(content, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     try:
+        if not overwrite and _holds_anything_else(Path(target), content):
+            raise Conflict(
+                f"{shown(target)} is there already, and is not this result.",
+                remedy="Name another file, or give --overwrite.",
+            )
+        content.seek(0)
         with Path(target).open("wb") as file:
-            yield file
+            shutil.copyfileobj(content, file)
     except OSError as error:
         raise BadInput(f"{shown(target)} cannot be written: {error.strerror}.", remedy="Name another file.") from None
+
+
+def _holds_anything_else(target: Path, content: IO[bytes]) -> bool:
+    """A device or a pipe holds nothing, and is there to be written to."""
+    if not target.is_file() or target.stat().st_size == 0:
+        return False
+    with target.open("rb") as file:
+        while piece := file.read(_PIECE):
+            if content.read(len(piece)) != piece:
+                return True
+    return bool(content.read(1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,12 +19,14 @@ from forebay.errors import BadInput, NotFound
 from forebay.ids import printable, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from forebay.app.forebay import Forebay
-    from forebay.app.running import Item, Run
+    from forebay.app.item import Item
+    from forebay.app.running import Run
     from forebay.cli.run_progress import Progress
     from forebay.model.payload import Json
+    from forebay.processors.parser_child import ParserChild
 
 _USUAL = Reading()
 _SOME_FAILED = 3
@@ -75,49 +78,63 @@ def run(
     common: Reading = _USUAL,
 ) -> int:
     """Ctrl-C stops cleanly, and the same command goes on; what was read of the same bytes is not read again."""
-    from forebay.app import exporting
-    from forebay.app.outputs import Outputs
-    from forebay.app.running import Run
-    from forebay.app.working import awork
-    from forebay.app.working import run as run_loop
-    from forebay.cli.opening import who
-    from forebay.cli.run_files import followed, found
-    from forebay.cli.run_progress import Progress
-    from forebay.model.names import check_count
-    from forebay.observe.logs import configure
-
     check_files(files, "run")
     options = options_of(option, language=language, ocr=ocr)
-    if concurrency is not None:
-        check_count("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
-    with application_of(app, common) as application:
-        configure("info" if common.verbose else "error", application.settings.log_format)
-        chosen = check_processor(application, pipeline, processor, options)
-        works = application.documents.pipeline.pipeline_of(chosen)
-        named = [name.strip().lower() for each in formats or () for name in each.split(",")]
-        forms = exporting.checked(works, named if formats else works.usual)
-        terms = {"processor": chosen, "options": options, "allow_holes": allow_holes, "reuse": reuse}
-        terms |= tenant_of(tenant)
-        outputs = Outputs(application, forms, folder=None if out is None else Path(out), overwrite=overwrite)
-        looks = followed(files, works.suffixes) if watch else iter([found(files, works.suffixes)])
-        outputs.prepare()
-        with Progress(_record_now if common.output == "ndjson" else None) as progress:
-            running = Run(
-                application,
-                outputs,
-                terms=terms,
-                force=force,
-                who=who(),
-                told=progress.told,
-                noted=progress.say,
-            )
-            progress.of(running)
-            stop = _Stop(progress, partial(_answer, running, common))
-            beside = partial(running.follow, looks)
-            needs = works.kind(chosen)
-            run_loop(awork(application, beside, on_signal=stop.asked, concurrency=concurrency, needs=needs))
+    with _parser_ahead() as parser:
+        from forebay.app import exporting
+        from forebay.app.outputs import Outputs
+        from forebay.app.running import Run
+        from forebay.app.working import awork
+        from forebay.app.working import run as run_loop
+        from forebay.cli.opening import who
+        from forebay.cli.run_files import followed, found
+        from forebay.cli.run_progress import Progress
+        from forebay.model.names import check_count
+        from forebay.observe.logs import configure
+
+        if concurrency is not None:
+            check_count("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
+        with application_of(app, common) as application:
+            configure("info" if common.verbose else "error", application.settings.log_format)
+            chosen = check_processor(application, pipeline, processor, options)
+            application.documents.begin_with(parser)
+            works = application.documents.pipeline.pipeline_of(chosen)
+            named = [name.strip().lower() for each in formats or () for name in each.split(",")]
+            forms = exporting.checked(works, named if formats else works.usual)
+            terms = {"processor": chosen, "options": options, "allow_holes": allow_holes, "reuse": reuse}
+            terms |= tenant_of(tenant)
+            outputs = Outputs(application, forms, folder=None if out is None else Path(out), overwrite=overwrite)
+            looks = followed(files, works.suffixes) if watch else iter([found(files, works.suffixes)])
+            outputs.prepare()
+            with Progress(_record_now if common.output == "ndjson" else None) as progress:
+                running = Run(
+                    application,
+                    outputs,
+                    terms=terms,
+                    force=force,
+                    who=who(),
+                    told=progress.told,
+                    noted=progress.say,
+                )
+                progress.of(running)
+                stop = _Stop(progress, partial(_answer, running, common))
+                beside = partial(running.follow, looks)
+                needs = works.kind(chosen)
+                run_loop(awork(application, beside, on_signal=stop.asked, concurrency=concurrency, needs=needs))
     stop.over()
     return _answer(running, common)
+
+
+@contextmanager
+def _parser_ahead() -> Iterator[ParserChild]:
+    """A child that imports what it needs while we do; the two take about as long."""
+    from forebay.processors.parser_child import ParserChild
+
+    child = ParserChild()
+    try:
+        yield child
+    finally:
+        child.end()
 
 
 class _Stop:

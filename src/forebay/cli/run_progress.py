@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from forebay.app.running import Item, Run
+    from forebay.app.item import Item
+    from forebay.app.running import Run
 
 _LINE_S = 10.0
 _BAR_S = 0.2  # all items are counted for it, and there may be many
@@ -119,8 +120,10 @@ def _end_of(item: Item) -> str:
         pages = "1 page" if item.page_count == 1 else f"{item.page_count} pages"
         holes = f", {item.hole_count} of them missing" if item.hole_count else ""
         files = ", ".join(printable(str(each)) for each in item.outputs)
-        return f"{name}: {pages}{holes} -> {files}"
-    return printable(f"{name}: {item.status}: {item.error_class}: {item.error_text} {item.remedy}".rstrip())
+        damage = f" ({printable(item.damage)})" if item.damage else ""
+        return f"{name}: {pages}{holes}{damage} -> {files}"
+    how = dict.fromkeys((str(item.status), str(item.error_class)))  # what is refused may be so because it is refused
+    return printable(f"{name}: {': '.join(how)}: {item.error_text} {item.remedy}".rstrip())
 
 
 def _bars() -> Bars:

@@ -119,7 +119,7 @@ class Attempt:
         """Go where handlers run; a slot is held for a moment only while there is no place."""
         self.slot = slot
         self.inside = True
-        self._terms.room.took(self.kind)
+        self._terms.room.took(self.kind, self.task.lane)
         if slot is not None:
             self._late_timer = self.loop.call_later(_LATE_S, self._late)
         self._enter()
@@ -137,7 +137,7 @@ class Attempt:
             slot, self.slot = self.slot, None
             give_unsent(slot)
             self.inside = False
-            self._terms.room.freed(self.kind, 0.0)
+            self._terms.room.freed(self.kind, 0.0, self.task.lane)
             if self._quota is not None:
                 self._quota.late()
             self.wait()

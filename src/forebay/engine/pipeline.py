@@ -9,6 +9,7 @@ from forebay.engine.registry import Handler, Kind, KindOptions, Registry
 from forebay.engine.split import check_number
 from forebay.engine.submission import Options, Submissions
 from forebay.errors import BadInput
+from forebay.model.callback import Callback
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_TENANT, Role
@@ -56,6 +57,7 @@ class Pipeline:
         chunks: Iterable[object] | None = None,
         idempotency_key: str | None = None,
         label: str | None = None,
+        callback: Callback | None = None,
     ) -> NewJob:
         splits = self._registry.find(f"{self.name}.split") is not None
         if splits == (chunks is not None):
@@ -81,4 +83,5 @@ class Pipeline:
             label=label,
             idempotency_key=idempotency_key,
             tags=tasks[0].tags if tasks else (),
+            callback=callback,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from forebay.errors import BadInput
 from forebay.ids import shown
@@ -15,6 +15,13 @@ from forebay.model.names import check_count, check_duration, check_name
 Handler = Callable[..., Any]
 Units = Mapping[str, int] | Callable[..., Mapping[str, int]]
 SlotAt = Literal["handler", "call"]
+
+
+class Places(NamedTuple):
+    """How many tasks of a kind a worker runs at once beside all others, and how many of them of one lane."""
+
+    in_all: int
+    per_lane: int
 
 
 class KindOptions(TypedDict, total=False):
@@ -36,7 +43,7 @@ class Kind:
     payloads becomes the chunks of its job. With a `limit`, the handler is one call of it and takes its slot right
     before it starts; with slot="call" it takes one for each call itself. `units` are a dict, or a function that is
     called like the handler, without the context. One that is `optional` is left to others by a worker where nobody has
-    defined its limit.
+    defined its limit. One with `places` of its own takes none of the others', and its lanes do not starve each other.
     """
 
     name: str
@@ -49,6 +56,7 @@ class Kind:
     slot: SlotAt = "handler"
     units: Units | None = None
     optional: bool = False
+    places: Places | None = None
     blocking: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,6 +108,11 @@ class Registry:
                 remedy="Give the second one another name.",
             )
         self._kinds[kind.name] = kind
+
+    def plus(self, kind: Kind) -> Registry:
+        more = self.without(())
+        more.add(kind)
+        return more
 
     def without(self, names: Container[str]) -> Registry:
         left = Registry()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from forebay.engine.apart import Apart
 from forebay.engine.registry import Kind
 from forebay.model.exchange import Want
 
@@ -82,12 +83,15 @@ class _Side:
 class Room:
     """Async kinds share `concurrency`, blocking ones share the children; of quick ones a few more wait in hand.
 
-    How many tasks of a limited kind are claimed, its quota says; they take room once they may run.
+    How many tasks of a limited kind are claimed, its quota says; they take room once they may run. A kind with places
+    of its own takes no room of the others.
     """
 
     def __init__(self, kinds: Iterable[Kind], limits: Limits) -> None:
         self._limits = limits
-        free = [kind for kind in kinds if kind.limit is None]
+        known = list(kinds)
+        self._apart = {kind.name: Apart(kind, *kind.places) for kind in known if kind.places is not None}
+        free = [kind for kind in known if kind.limit is None and kind.places is None]
         batch = limits.batch
         self._sides = [
             # One batch that runs while the next is fetched.
@@ -96,15 +100,30 @@ class Room:
         ]
         self._turn = 0
 
-    def took(self, kind: Kind) -> None:
-        self._sides[kind.blocking].in_hand += 1
+    def took(self, kind: Kind, lane: str = "") -> None:
+        if kind.name in self._apart:
+            self._apart[kind.name].took(lane)
+        else:
+            self._sides[kind.blocking].in_hand += 1
 
-    def freed(self, kind: Kind, run_s: float) -> None:
-        self._sides[kind.blocking].freed(kind.name, run_s)
+    def freed(self, kind: Kind, run_s: float, lane: str = "") -> None:
+        if kind.name in self._apart:
+            self._apart[kind.name].freed(lane, run_s)
+        else:
+            self._sides[kind.blocking].freed(kind.name, run_s)
 
-    def runs(self, kind: Kind, run_s: float) -> None:
+    def runs(self, kind: Kind, run_s: float, lane: str = "") -> None:
         """One of this kind has been running for so long, and goes on."""
-        self._sides[kind.blocking].runs(kind.name, run_s)
+        if kind.name in self._apart:
+            self._apart[kind.name].runs(lane, run_s)
+        else:
+            self._sides[kind.blocking].runs(kind.name, run_s)
+
+    def seen(self, lanes: Mapping[str, Sequence[str]]) -> set[str]:
+        """The kinds that have work, as an exchange told; those with places of their own are remembered here."""
+        for apart in self._apart.values():
+            apart.seen(lanes)
+        return {kind for kind, found in lanes.items() if found and kind not in self._apart}
 
     def places(self, kind: Kind) -> int:
         """How many of a limited kind could run now if they had their slots."""
@@ -122,6 +141,11 @@ class Room:
     def has_some_for(self, kinds: set[str]) -> bool:
         return any(side.free(kinds) > 0 for side in self._sides)
 
+    @property
+    def has_some_apart(self) -> bool:
+        """Whether some of what is known to be ready may be claimed for places of its own."""
+        return any(apart.has_room for apart in self._apart.values())
+
     def wants(self, ready: set[str]) -> list[Want]:
         """Room for each kind that is known to have work; a look at the others, who may have some by now."""
         self._turn += 1
@@ -129,4 +153,6 @@ class Room:
         for side in self._sides:
             free = max(0, min(side.free(side.hungry(ready)), self._limits.batch))
             shares.update(side.shares(free, ready, self._turn))
-        return [Want(name, count, grace_s=self._limits.attempt_grace_s) for name, count in shares.items()]
+        grace_s = self._limits.attempt_grace_s
+        wants = [Want(name, count, grace_s=grace_s) for name, count in shares.items()]
+        return wants + [want for apart in self._apart.values() for want in apart.wants(grace_s)]

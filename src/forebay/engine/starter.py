@@ -40,6 +40,7 @@ class Starter:
         self._content = submissions.content
         self._name = name
         self._gate = gate
+        self._own_gates: dict[str, Gate] = {}
         self._pool = pool
         self._terms = Terms(
             loop=asyncio.get_running_loop(),
@@ -57,7 +58,12 @@ class Starter:
         claimed = Claimed(task, kind, desk, deadline_in_s, units)
         if kind.blocking and self._pool is not None:
             return BlockingAttempt(claimed, self._terms, self._pool)
-        return InlineAttempt(claimed, self._terms, self._gate)
+        return InlineAttempt(claimed, self._terms, self._gate_of(kind))
+
+    def _gate_of(self, kind: Kind) -> Gate:
+        if kind.places is None:
+            return self._gate
+        return self._own_gates.setdefault(kind.name, Gate(kind.places.in_all))
 
     async def units(self, task: Task, kind: Kind) -> Units:
         """Raises what a function of the user's does that tells them by the payload."""

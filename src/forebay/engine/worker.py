@@ -210,7 +210,7 @@ class Worker:
         await self._start(start, reply.now)
         for task in back:
             self._hand_back(task, started=False)
-        self._ready = {kind for kind, lanes in reply.lanes.items() if lanes}
+        self._ready = self._room.seen(reply.lanes)
         self._quotas.unused(self._ready)
         self._stand()
         closed = self._quarantine.closed(running=bool(self._attempts))
@@ -230,6 +230,8 @@ class Worker:
     def _has_room(self) -> bool:
         """Whether some of what is known to be ready may be claimed; while others wait in hand that need not be now."""
         hurries = self._room.blocks or not self._gate.waits
+        if self._room.has_some_apart:
+            return True
         return (hurries and self._room.has_some_for(self._ready)) or self._quotas.short(self._ready)
 
     def _stand(self) -> None:
@@ -284,7 +286,7 @@ class Worker:
         task, run_s = attempt.task, attempt.run_s
         self._attempts.pop(attempt, None)
         if attempt.inside:
-            self._room.freed(attempt.kind, run_s)
+            self._room.freed(attempt.kind, run_s, task.lane)
         if self._quotas:
             self._quotas.ended(attempt.kind, outcome)
             self._stand()
@@ -339,7 +341,7 @@ class Worker:
             self._stand()
             for attempt in list(self._attempts):
                 if attempt.started_at is not None:
-                    self._room.runs(attempt.kind, attempt.run_s)
+                    self._room.runs(attempt.kind, attempt.run_s, attempt.task.lane)
                 elif attempt.inside and self._waited_enough(attempt):
                     attempt.stop(Why.WAITED)
             await asyncio.sleep(min(1.0, self._limits.lease_s / 10))

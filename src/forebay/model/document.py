@@ -19,6 +19,8 @@ BETWEEN_WORDS = " "
 BETWEEN_LINES = "\n"
 BETWEEN_BLOCKS = "\n\n"
 BETWEEN_PAGES = "\f"
+INCOMPLETE = "part of the page may be missing: "
+"""How a note begins that every output shows."""
 _PLACES = 5
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from forebay import ids
 from forebay.errors import BadInput
 from forebay.model import payload as json_text
+from forebay.model.callback import Callback
 from forebay.model.names import check_count, check_label, check_name
 from forebay.model.payload import Json
 from forebay.model.task import (
@@ -41,6 +42,7 @@ class NewJob:
     label: str | None = None
     idempotency_key: str | None = None
     tags: tuple[str, ...] = ()
+    callback: Callback | None = None
     id: str = ""
     payload_hash: str | None = field(init=False, default=None)
 
@@ -73,6 +75,8 @@ class NewJob:
             raise BadInput(f"tasks is {ids.shown(self.tasks)}.", remedy="Give a tuple of NewTask.")
         if not (self.merge is None or isinstance(self.merge, NewTask)):
             raise BadInput(f"merge is {ids.shown(self.merge)}.", remedy="Give a NewTask or None.")
+        if not (self.callback is None or isinstance(self.callback, Callback)):
+            raise BadInput(f"callback is {ids.shown(self.callback)}.", remedy="Give a Callback or None.")
         roles = {task.role for task in self.tasks}
         if roles == {Role.SPLIT} and len(self.tasks) == 1:
             return
@@ -86,7 +90,8 @@ class NewJob:
             [task.kind, task.chunk_index, task.payload_blob, json_text.fingerprint(task.payload_json)]
             for task in (*self.tasks, *([self.merge] if self.merge else []))
         ]
-        return json_text.fingerprint(json.dumps([self.document, parts]))
+        told = [] if self.callback is None else [self.callback.url, self.callback.each]
+        return json_text.fingerprint(json.dumps([self.document, parts, *told]))
 
 
 def member(task: NewTask, job_id: str, *, tenant: str, generation: int = 1) -> NewTask:
@@ -134,6 +139,7 @@ class Job:
     merge_id: str | None = None
     error_class: str | None = None
     error_text: str | None = None
+    callback_json: str | None = None
 
     @property
     def pending_count(self) -> int:

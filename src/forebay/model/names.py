@@ -10,6 +10,7 @@ from forebay.ids import shown
 
 _NAME = re.compile(r"[a-z0-9_.-]{1,64}")
 LABEL_LENGTH = 200
+CALLBACK = "callback"
 MAX_DURATION_S = 100 * 366 * 86_400.0
 _MAX_COUNT = 1_000_000_000
 _MAX_AMOUNT = 1e12  # so that sums of many stay exact
@@ -82,7 +83,9 @@ def kind_of(lane: str) -> str:
 
 
 def limit_of(lane: str) -> str | None:
-    return lane.partition("@")[2] or None
+    """Of a callback's lane none: there it is a host that stands behind the @."""
+    kind, _, limit = lane.partition("@")
+    return None if kind == CALLBACK else limit or None
 
 
 def check_lane(value: object) -> str:

@@ -112,6 +112,14 @@ EVENTS: dict[str, Event] = {
         "Limits in a settings file or in variables cannot be used; what they said before stays.",
         ("file", "problem"),
     ),
+    "callback_failed": Event(
+        _WARNING,
+        "A receiver of callbacks did not take one; it is sent again by the schedule.",
+        ("task_id", "attempt", "status", "error_class"),
+    ),
+    "callback_endpoint_disabled": Event(
+        _WARNING, "A receiver answered that it wants no more callbacks, and is sent none.", ("endpoint_id",)
+    ),
     "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
     "server_started": Event(_INFO, "The HTTP API can be reached at this address.", ("address", "keyed")),

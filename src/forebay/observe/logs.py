@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Literal, TextIO
-
-from structlog.dev import ConsoleRenderer, plain_traceback
-from structlog.processors import ExceptionRenderer, JSONRenderer
-from structlog.stdlib import ProcessorFormatter
-from structlog.typing import EventDict, Processor, WrappedLogger
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from forebay.clock import iso
 from forebay.ids import printable
 from forebay.observe.redact import hide, mask
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor, WrappedLogger
 
 __all__ = ["configure", "hide"]
 
@@ -34,7 +33,7 @@ def configure(
     console = format == "console" or (format == "auto" and terminal)
     handler = logging.StreamHandler(stream)
     handler.set_name(_HANDLER)
-    handler.setFormatter(_formatter(console=console, colors=console and terminal and not os.environ.get("NO_COLOR")))
+    handler.setFormatter(_Lines(console=console, colors=console and terminal and not os.environ.get("NO_COLOR")))
     root = logging.getLogger()
     for former in [each for each in root.handlers if each.get_name() == _HANDLER]:
         root.removeHandler(former)
@@ -46,14 +45,30 @@ def configure(
     root.setLevel(max(chosen, logging.WARNING))
 
 
-def _formatter(*, console: bool, colors: bool) -> ProcessorFormatter:
-    last: list[Processor] = [JSONRenderer()]
-    if console:
-        lines = ConsoleRenderer(
-            colors=colors, sort_keys=False, repr_native_str=True, exception_formatter=plain_traceback
-        )
-        last = [_escape, lines]
-    return ProcessorFormatter(processors=[_lay_out, ExceptionRenderer(), _redact, *last])
+class _Lines(logging.Formatter):
+    """Made when there is a first record: most programs that end well have none, and it takes long to load."""
+
+    def __init__(self, *, console: bool, colors: bool) -> None:
+        super().__init__()
+        self._console = console
+        self._colors = colors
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._made.format(record)
+
+    @cached_property
+    def _made(self) -> logging.Formatter:
+        from structlog.dev import ConsoleRenderer, plain_traceback  # noqa: PLC0415 - see above
+        from structlog.processors import ExceptionRenderer, JSONRenderer  # noqa: PLC0415 - same
+        from structlog.stdlib import ProcessorFormatter  # noqa: PLC0415 - same
+
+        last: list[Processor] = [JSONRenderer()]
+        if self._console:
+            lines = ConsoleRenderer(
+                colors=self._colors, sort_keys=False, repr_native_str=True, exception_formatter=plain_traceback
+            )
+            last = [_escape, lines]
+        return ProcessorFormatter(processors=[_lay_out, ExceptionRenderer(), _redact, *last])
 
 
 def _lay_out(_logger: WrappedLogger, _method: str, made: EventDict) -> EventDict:

@@ -38,13 +38,25 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a parser said of a file that it cut, and the tasks of its chunks."""
+    """What a parser said of a file that it cut, and the tasks of its chunks; `lacking` are pages by what they lost."""
 
     page_count: int
     repaired: bool
     notes: tuple[str, ...]
+    lacking: Mapping[str, list[int]]
     tasks: tuple[NewTask, ...]
     ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def told(self) -> dict[str, Json]:
+        """What the record of a split tells."""
+        return {
+            "pages": self.page_count,
+            "chunks": len(self.tasks),
+            "repaired": self.repaired,
+            "notes": [*self.notes],
+            "lacking": {what: [*numbers] for what, numbers in self.lacking.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +102,8 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
             blob = await ground.keep_part(terms.tenant, output, each["offset"], each["size"])
             index = terms.index + place if terms.depth == 0 else rules.piece_index(terms.depth, pages[0])
             tasks.append(_task(ground, order, terms, pages, index=index, blob=blob, stored=pages in stored))
-    return Cut(said["pages"], said["repaired"], tuple(said["notes"]), tuple(tasks), tuple(ranges))
+    notes, lacking = tuple(said["notes"]), said["lacking"]
+    return Cut(said["pages"], said["repaired"], notes, lacking, tuple(tasks), tuple(ranges))
 
 
 def _stored(ground: Ground, order: Order, tenant: str, ranges: list[tuple[int, int]]) -> set[tuple[int, int]]:

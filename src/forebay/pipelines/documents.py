@@ -12,6 +12,7 @@ from forebay.engine.registry import Kind, Registry
 from forebay.engine.submission import Options
 from forebay.errors import BadInput, NotFound
 from forebay.ids import shown
+from forebay.model.callback import Callback
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
 from forebay.model.outcome import Outcome
@@ -89,6 +90,11 @@ class Documents:
             raise BadInput(f"There is no pipeline {shown(pipeline)}.", remedy=f"There are: {names}.")
         return next((name for name in known.processors if name in self._processors), known.processors[-1])
 
+    @property
+    def names(self) -> set[str]:
+        """Of all processors, also of those that are not set up."""
+        return {*self._processors, *self._absent}
+
     def pipeline_of(self, processor: str) -> Pipeline:
         return self._ground.pipelines[self.processor(processor).pipeline]
 
@@ -104,6 +110,7 @@ class Documents:
         options: Mapping[str, object] | None = None,
         allow_holes: bool = False,
         reuse: bool = True,
+        callback: Callback | None = None,
         idempotency_key: str | None = None,
         **given: Any,  # noqa: ANN401 - the options of a submission, checked there
     ) -> NewJob:
@@ -130,8 +137,10 @@ class Documents:
             environment=submissions.environment,
             document=document.sha256,
             label=document.label,
-            idempotency_key=idempotency_key or (_key(order, known.version, allow_holes=allow_holes) if reuse else None),
+            idempotency_key=idempotency_key
+            or (_key(order, known.version, callback, allow_holes=allow_holes) if reuse else None),
             tags=split.tags,
+            callback=callback,
         )
 
     def _handler(self, run: Run) -> Callable[..., Coroutine[Any, Any, Outcome]]:
@@ -141,6 +150,8 @@ class Documents:
         return handle
 
 
-def _key(order: Mapping[str, object], version: str, *, allow_holes: bool) -> str:
-    known = json.dumps([order, version, allow_holes], sort_keys=True, ensure_ascii=False)
+def _key(order: Mapping[str, object], version: str, callback: Callback | None, *, allow_holes: bool) -> str:
+    """Whoever wants to be told gets a job of their own, which takes from the other what is stored already."""
+    told = [] if callback is None else [callback.url, callback.each]
+    known = json.dumps([order, version, allow_holes, *told], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(known.encode()).hexdigest()

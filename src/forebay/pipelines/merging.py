@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
 from forebay.errors import BadChunks, BadInput, DuplicatedPages, ForeignPages, MissingPages
 from forebay.ids import shown
-from forebay.model.document import BETWEEN_PAGES
+from forebay.model.document import BETWEEN_PAGES, INCOMPLETE
 from forebay.model.payload import Json
 
 FORMAT = 1
@@ -25,6 +26,8 @@ _BEGINNING = re.compile(
     rb'\{("length":([0-9]+),"word_count":([0-9]+),"confidence":(null|%b),"language":(null|%b),"processor":(%b),)'
     % (_NUMBER, _STRING, _STRING)
 )
+# Inside of a text its quotation marks would have backslashes: the first one is the field.
+_NOTES = b'"notes":['
 _REDO = "Retry the job: chunks whose results do not fit are processed again."
 
 
@@ -58,8 +61,9 @@ def merged(
     *,
     repaired: bool = False,
     notes: Sequence[str] = (),
+    lacking: Mapping[int, str] = MappingProxyType({}),
 ) -> Iterator[bytes]:
-    """The bytes of the result; `document` says at least its sha256.
+    """The bytes of the result; `document` says at least its sha256, `lacking` by page what the document has lost of it.
 
     The chunks may come in any order. Ranges are checked before the first byte, lines when they come: what was made
     of a result is worth nothing until its end has come without an error.
@@ -70,7 +74,8 @@ def merged(
             f"There is no document of {page_count} pages with the sha256 {shown(sha256)} to merge.",
             remedy="Name the document by its sha256, and merge one page or more.",
         )
-    return _streamed(document, in_order(sha256, page_count, chunks), repaired=repaired, notes=notes)
+    told: dict[str, Json] = {"repaired": repaired, "notes": list(notes)}
+    return _streamed(document, in_order(sha256, page_count, chunks), told, lacking)
 
 
 class Ranged(Protocol):
@@ -115,16 +120,16 @@ def _missing(sha256: str, first: int, last: int) -> MissingPages:
 
 
 def _streamed(
-    document: Mapping[str, Json], pieces: list[Piece], *, repaired: bool, notes: Sequence[str]
+    document: Mapping[str, Json], pieces: list[Piece], told: dict[str, Json], lacking: Mapping[int, str]
 ) -> Iterator[bytes]:
     tally = _Tally()
     yield b'{"forebay":%d,"document":%b,"pages":[' % (FORMAT, _json(document))
     between = b"\n"
     for piece in pieces:
-        for page in _pages(piece, tally):
-            yield between + page
+        for number, page in enumerate(_pages(piece, tally), piece.page_start):
+            yield between + (_noted(page, lacking[number]) if number in lacking else page)
             between = b",\n"
-    yield b'\n],"summary":%b}\n' % _json(tally.summary() | {"repaired": repaired, "notes": list(notes)})
+    yield b'\n],"summary":%b}\n' % _json(tally.summary() | told)
 
 
 def _pages(piece: Piece, tally: _Tally) -> Iterator[bytes]:
@@ -142,6 +147,15 @@ def _pages(piece: Piece, tally: _Tally) -> Iterator[bytes]:
         number += 1
     if number <= piece.page_end:
         raise BadChunks(f"The result of {piece} ends after page {number - 1}.", remedy=_REDO)
+
+
+def _noted(page: bytes, lacks: str) -> bytes:
+    """With one more note, before those that it has; a page that is missing has none."""
+    before, mark, after = page.partition(_NOTES)
+    if not mark:
+        return page
+    note = json.dumps(INCOMPLETE + lacks, ensure_ascii=False).encode()
+    return before + mark + note + (after if after.startswith(b"]") else b"," + after)
 
 
 @dataclass(slots=True)

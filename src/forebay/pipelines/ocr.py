@@ -37,6 +37,7 @@ def _merge(ground: Ground, whole: Whole) -> Merged:
             map(piece, whole.results),
             repaired=whole.repaired,
             notes=whole.notes,
+            lacking=whole.lacking,
         )
     )
     ref = ground.blobs().put(whole.tenant, result)

@@ -11,7 +11,6 @@ from typing import Any
 from forebay.blobs import BlobRef
 from forebay.engine import outcomes
 from forebay.engine.context import Context
-from forebay.engine.signals import Permanent
 from forebay.errors import BadChunks, NotFound, ResultCorrupt
 from forebay.model import document as model
 from forebay.model import payload as json_text
@@ -20,6 +19,7 @@ from forebay.model.job import Event
 from forebay.model.outcome import Completed, Failed, Rescheduled
 from forebay.model.payload import Json
 from forebay.model.task import WaitReason
+from forebay.pipelines import sources
 from forebay.pipelines.budgeting import CALLS, book, held_back
 from forebay.pipelines.cutting import Terms, cut
 from forebay.pipelines.ground import Ground
@@ -28,7 +28,6 @@ from forebay.pipelines.splitting import carried
 from forebay.pipelines.under_way import Recorded, recalled
 from forebay.processors.base import Chunk, Processor
 from forebay.rules import chunks as rules
-from forebay.rules.verdict import ErrorClass
 
 
 async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed | Rescheduled:
@@ -89,10 +88,8 @@ async def _read_again(ground: Ground, tenant: str, part: Part, blob: str) -> Com
 
 
 async def _processed(ground: Ground, ctx: Context, part: Part, processor: Processor, under_way: Recorded) -> bytes:
-    if ctx.blob is None:
-        raise Permanent("The chunk was submitted without its pages.", error_class=ErrorClass.BUG)
     async with AsyncExitStack() as stack:
-        opening = ground.opened(ctx.blob if under_way.job is None else None)
+        opening = sources.pages(ground, ctx, part) if under_way.job is None else ground.opened(None)
         chunk = Chunk(
             document=part.order.document,
             page_start=part.pages[0],
@@ -161,9 +158,7 @@ async def _recut(
     ground: Ground, ctx: Context, part: Part, max_pages: int, event: Event, *, looks: bool = True
 ) -> Completed:
     """The chunk ends without pages of its own; those that follow it have them."""
-    if ctx.blob is None:
-        raise Permanent("The chunk was submitted without its pages.", error_class=ErrorClass.BUG)
-    async with ground.opened(ctx.blob) as file:
+    async with sources.pages(ground, ctx, part) as file:
         terms = Terms(
             tenant=ctx.tenant,
             options=carried(ctx),

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from forebay.errors import BadInput
+from forebay.model.document import INCOMPLETE
 from forebay.pipelines.merging import FORMAT
 
 _BEGINNING = b'{"forebay":%d,' % FORMAT
@@ -40,6 +41,11 @@ def lines(file: IO[bytes]) -> Iterator[bytes]:
 def pages(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     """Each page; one that is missing has `missing` with `error_class` and `error_text`, and no text."""
     return map(_parsed, lines(file))
+
+
+def damage(page: dict[str, Any]) -> list[str]:
+    """Why not all of a page may be there."""
+    return [note for note in page.get("notes", ()) if note.startswith(INCOMPLETE)]
 
 
 def summary(file: IO[bytes]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from forebay.model import payload as json_text
 from forebay.model.outcome import Completed, Outcome, Rescheduled
 from forebay.model.payload import Json
 from forebay.model.task import NewTask, Role, Status
-from forebay.pipelines import job_time
+from forebay.pipelines import job_time, sources
 from forebay.pipelines.cutting import Order, Terms, cut
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.paper import markdown_of
@@ -53,11 +53,11 @@ def checked(ground: Ground, processor: Processor, options: Mapping[str, Any]) ->
     of_reader = given.pop("reader_options", {})
     if not isinstance(of_reader, dict):
         raise BadInput(f"reader_options is {shown(of_reader)}.", remedy='Give an object such as {"dpi": 300}.')
-    of_reader |= {each: given.pop(each) for each in _OF_SCANS if each in given}
+    of_scans = {each: given.pop(each) for each in _OF_SCANS if each in given}
     return {
         "max_size": max_size,
         "reader": reader.name,
-        "reader_options": reader.checked(of_reader),
+        "reader_options": reader.checked({**of_reader, **of_scans}),
         "articles": processor.checked(given),
         "rule": RULE_VERSION,
     }
@@ -74,7 +74,7 @@ async def articles(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Out
 async def _split(ground: Ground, ctx: Context, order: Order) -> Completed:
     if ctx.blob is None:
         raise Permanent("The split was submitted without a document.", error_class=ErrorClass.BUG)
-    async with ground.opened(ctx.blob) as file:
+    async with sources.document(ground, ctx.blob) as file:
         if order.media_type in NEEDED:
             return await _converted(ground, ctx, order, file)
         return await _cut_into_pages(ground, ctx, order, file)
@@ -103,12 +103,6 @@ async def _cut_into_pages(ground: Ground, ctx: Context, order: Order, file: IO[b
         index=rules.PAGES_INDEX,
     )
     made = await cut(ground, file, pages, terms)
-    told: dict[str, Json] = {
-        "pages": made.page_count,
-        "chunks": len(made.tasks),
-        "repaired": made.repaired,
-        "notes": [*made.notes],
-    }
     waiting = ground.submissions().task(
         ground.pipelines[SEGMENT].kind("articles"),
         {"order": asdict(order), "page_count": made.page_count},
@@ -116,7 +110,7 @@ async def _cut_into_pages(ground: Ground, ctx: Context, order: Order, file: IO[b
         role=Role.CHUNK,
         chunk_index=rules.ARTICLES_INDEX,
     )
-    return Completed(result_json=json_text.encode(told), follow_ups=(*made.tasks, waiting))
+    return Completed(result_json=json_text.encode(made.told), follow_ups=(*made.tasks, waiting))
 
 
 async def _articles(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Outcome:

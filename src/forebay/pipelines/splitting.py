@@ -9,6 +9,7 @@ from forebay.engine.signals import Permanent
 from forebay.engine.submission import Options
 from forebay.model import payload as json_text
 from forebay.model.outcome import Completed
+from forebay.pipelines import sources
 from forebay.pipelines.cutting import Order, Terms, cut
 from forebay.pipelines.ground import Ground
 from forebay.rules.verdict import ErrorClass
@@ -27,17 +28,11 @@ async def split(ground: Ground, ctx: Context, order: Order) -> Completed:
     if ctx.blob is None:
         raise Permanent("The split was submitted without a document.", error_class=ErrorClass.BUG)
     processor = ground.processors[order.processor]
-    async with ground.opened(ctx.blob) as file:
+    async with sources.document(ground, ctx.blob) as file:
         strict = not await asyncio.to_thread(may_have_holes, ground, ctx)
         terms = Terms(tenant=ctx.tenant, options=carried(ctx), max_pages=processor.max_pages, strict=strict)
         made = await cut(ground, file, order, terms)
-    said = {
-        "pages": made.page_count,
-        "chunks": len(made.tasks),
-        "repaired": made.repaired,
-        "notes": list(made.notes),
-    }
-    return Completed(result_json=json_text.encode(said), follow_ups=made.tasks)
+    return Completed(result_json=json_text.encode(made.told), follow_ups=made.tasks)
 
 
 def may_have_holes(ground: Ground, ctx: Context) -> bool:

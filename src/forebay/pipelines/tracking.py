@@ -10,12 +10,16 @@ from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import Role, Status, Task
 from forebay.pipelines.part import Part
 from forebay.pipelines.pipeline import NAMES
+from forebay.rules.budgets import is_held_back
 from forebay.stores.base import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """`page_count` is None until the document was split. A call is an attempt at a chunk, whatever came of it."""
+    """`page_count` is None until the document was split.
+
+    A call is an attempt at a chunk, whatever came of it, unless a budget held it back.
+    """
 
     page_count: int | None
     done_page_count: int = 0
@@ -40,7 +44,8 @@ def track(ledger: Ledger, job: Job) -> Track | None:
         asked = task.payload
         if not isinstance(asked, dict) or "pages" not in asked:
             continue
-        calls += task.attempt_count
+        made = task.attempt_count - _held_back_count(ledger, task)
+        calls += made
         retries += task.retry_count
         reschedules += task.reschedule_count
         header = task.result
@@ -52,7 +57,7 @@ def track(ledger: Ledger, job: Job) -> Track | None:
             done += _size(task)
             if header.get("reused"):
                 reused += _size(task)
-                calls -= task.attempt_count
+                calls -= made
     return Track(
         page_count=int(said["pages"]),  # type: ignore[arg-type]  # written by our own split
         done_page_count=done,
@@ -76,6 +81,13 @@ def chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
         after = page.next
         if after is None:
             return
+
+
+def _held_back_count(ledger: Ledger, task: Task) -> int:
+    """How many of its attempts a budget ended before they called anybody."""
+    if not task.reschedule_count:
+        return 0
+    return sum(is_held_back(attempt.error_text) for attempt in ledger.history(task.id))
 
 
 def _size(task: Task) -> int:

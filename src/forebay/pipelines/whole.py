@@ -80,13 +80,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A document in its chunks, in no order, with what its split said of it."""
+    """A document in its chunks, in no order, with what its split said of it; `lacking` by page, what is lost of it."""
 
     order: Order
     tenant: str
     page_count: int
     repaired: bool
     notes: list[str]
+    lacking: dict[int, str]
     results: list[Result]
 
 
@@ -118,8 +119,19 @@ def so_far(ground: Ground, job: Job) -> Whole:
 
 
 def _whole(ground: Ground, order: Order, tenant: str, said: dict[str, Any], tasks: Iterable[Task]) -> Whole:
+    lacking = {number: what for what, numbers in said.get("lacking", {}).items() for number in numbers}
     notes = [str(note) for note in said["notes"]]
-    return Whole(order, tenant, int(said["pages"]), bool(said["repaired"]), notes, list(results(ground, tasks)))
+    if lacking:
+        notes.append(f"something is lost of {len(lacking)} pages, the first of them page {min(lacking)}")
+    return Whole(
+        order=order,
+        tenant=tenant,
+        page_count=int(said["pages"]),
+        repaired=bool(said["repaired"]),
+        notes=notes,
+        lacking=lacking,
+        results=list(results(ground, tasks)),
+    )
 
 
 def results(ground: Ground, tasks: Iterable[Task]) -> Iterator[Result]:

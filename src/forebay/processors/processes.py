@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -76,6 +77,11 @@ class Process:
                 self._popen.returncode = os.waitstatus_to_exitcode(status)
                 self._ending = Ending(self._popen.returncode, usage.ru_maxrss * _KIB)
         return self._ending
+
+    def wait(self) -> None:
+        """Blocking."""
+        while self.ending() is None:
+            time.sleep(_POLL_S)
 
     def kill(self) -> None:
         if self.ending() is None:

@@ -18,6 +18,8 @@ from forebay.ids import shown
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?")
 _LIST_S: Final = 10.0
+# By its name it is read as any file; what is called "stdin" goes through a stream, one byte at a time.
+_STDIN: Final = "/dev/fd/0" if Path("/dev/fd").exists() else "stdin"
 
 
 class Tesseract(NamedTuple):
@@ -28,13 +30,13 @@ class Tesseract(NamedTuple):
     languages: frozenset[str]
 
     def command(self, languages: Sequence[str], dpi: int, *, careful: bool = False) -> list[str]:
-        """From an image on its stdin to a TSV on its stdout.
+        """From an image on its stdin, which must be a file, to a TSV on its stdout.
 
         Careful: Sauvola's threshold finds the few words of a noisy page on which the usual one finds none, and takes a
         tenth more time.
         """
         return [
-            self.path, "stdin", "stdout", "-l", "+".join(languages), "--psm", "3", "--dpi", str(dpi),
+            self.path, _STDIN, "stdout", "-l", "+".join(languages), "--psm", "3", "--dpi", str(dpi),
             "-c", f"thresholding_method={2 if careful else 0}", "-c", "tessedit_create_tsv=1",
         ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from forebay.model.exchange import Acted, Action, Audit, Session
 from forebay.model.job import Event, Job
 from forebay.model.key import ApiKey
 from forebay.model.payload import clean_text
-from forebay.model.task import Role, Status, Task
+from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import rollup
 from forebay.rules import unit as units
 from forebay.rules.settlement import Move, after
@@ -72,16 +72,21 @@ def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
 
 
 def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
-    """Run again what failed or was canceled; what is completed stays, and is not paid for again."""
-    chosen = _undone(unit, target)
-    if not chosen:
+    """Run again what failed or was canceled; what is completed stays, and is not paid for again.
+
+    What waits for a budget may start at once, should it have been raised.
+    """
+    chosen, held_back = _undone(unit, target), _held_back(unit, target, now)
+    if not chosen and not held_back:
         return Acted(target, NotRetryable.code, f"Nothing of {target} has failed: there is nothing to run again.")
     exhausted = [task for task in chosen if task.retry_count >= task.max_retries]
     if exhausted and not force:
         named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
         text = clean_text(f"Out of retries: {named}")
         return Acted(target, RetryLimitExceeded.code, f"{text}. Force it (--force) to run it all the same.")
-    job = _new_generation(unit, chosen, now)
+    for task in held_back:
+        unit.put(task._replace(available_at=now, wait_reason=None))
+    job = _new_generation(unit, chosen, now) if chosen else None
     if job is not None:
         chunks = sum(task.role is Role.CHUNK for task in chosen)
         fields = {"failed": chunks, "kept": job.completed_count}
@@ -89,6 +94,11 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
     for task in chosen:
         _reopen(unit, task._replace(retry_count=0 if force else task.retry_count + 1), Move.REVIVE, now)
     return Acted(target, DONE)
+
+
+def _held_back(unit: Unit, target: str, now: float) -> list[Task]:
+    waiting = [task for task in _chosen(unit, target) if task.status is Status.PENDING and task.available_at > now]
+    return [task for task in waiting if task.wait_reason is WaitReason.BUDGET]
 
 
 def _undone(unit: Unit, target: str) -> list[Task]:

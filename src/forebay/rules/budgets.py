@@ -10,6 +10,7 @@ from forebay.model.budget import Budget, Period
 
 _MONTHS = 12
 _LOOK_AGAIN_S = 600.0
+_BEGINNING, _END = "the budget of ", " is used up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,16 @@ class Exhausted:
 
     def __str__(self) -> str:
         whose = f" of {self.budget.processor}" if self.budget.processor else ""
-        return f"the budget of {self.budget}{whose} is used up"
+        return f"{_BEGINNING}{self.budget}{whose}{_END}"
 
     def look_again_at(self, now: float) -> float:
         """Before its end, too: somebody may have raised it."""
         return min(self.until, now + _LOOK_AGAIN_S)
+
+
+def is_held_back(text: str | None) -> bool:
+    """Whether an attempt ended with what is said of a budget that is used up."""
+    return text is not None and text.startswith(_BEGINNING) and text.endswith(_END)
 
 
 def began_at(period: Period, now: float) -> float:

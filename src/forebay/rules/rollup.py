@@ -10,6 +10,7 @@ from typing import NamedTuple
 from forebay.model.job import Event, Job, member
 from forebay.model.payload import clean_text
 from forebay.model.task import NewTask, Role, Status
+from forebay.rules import announcing
 from forebay.rules.verdict import ErrorClass
 
 _MAX_TEXT = 64 * 1024
@@ -119,8 +120,10 @@ def chunks_closed(job: Job, holes: Sequence[Hole], now: float) -> Effect:
     if job.cancel_requested_at is not None:
         return finish(job, Status.CANCELED, ErrorClass.CANCELED, "Canceled", now)
     if holes and not (job.allow_holes and job.completed_count):
-        failed = finish(job, Status.FAILED, f"{job.pipeline}_failed", failure_text(job.chunk_count, holes), now)
-        if job.generation == 1:
+        text = failure_text(job.chunk_count, holes)
+        again_failed = job.generation > 1
+        failed = finish(job, Status.FAILED, f"{job.pipeline}_failed", text, now, noted_before=int(again_failed))
+        if not again_failed:
             return failed
         again = Event(name="retry_partial_failure", fields={"failed": len(holes), "kept": job.completed_count})
         return replace(failed, events=(again, *failed.events))
@@ -141,10 +144,15 @@ def _stage_ended(job: Job, task: Ended, now: float) -> Effect:
     return finish(job, Status.FAILED, f"{job.pipeline}_failed", text, now)
 
 
-def finish(job: Job, status: Status, error_class: str | None, error_text: str | None, now: float) -> Effect:
+def finish(
+    job: Job, status: Status, error_class: str | None, error_text: str | None, now: float, *, noted_before: int = 0
+) -> Effect:
+    """`noted_before`: as many other events come first."""
     fields = {} if error_class is None else {"error_class": error_class, "error_text": clean_text(error_text or "")}
     ended = replace(job, status=status, error_class=error_class, error_text=error_text, finished_at=now)
-    return Effect(ended, (), (Event(name=f"job_{status}", fields=fields),))
+    # Every way that a job can end comes by here, so that none of them forgets its callback.
+    callbacks = announcing.ended(ended, job.event_count + noted_before + 1, now)
+    return Effect(ended, callbacks, (Event(name=f"job_{status}", fields=fields),))
 
 
 def merge_template(merge: NewTask | None) -> str | None:

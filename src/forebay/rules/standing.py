@@ -170,6 +170,8 @@ def _eta_s(waiting: _Waiting, around: Surroundings, now: float) -> float | None:
 
 def _more_workers_help(waiting: _Waiting, around: Surroundings) -> bool | None:
     """They cannot hurry what passes by itself; they can make use of a limit that has room while tasks are in line."""
+    if any(reason.code == WaitReason.BUDGET for reason in waiting.reasons):
+        return False
     if around.worker_count == 0:
         return True
     if around.limit is not None and not around.limit.answers:

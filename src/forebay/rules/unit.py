@@ -13,7 +13,7 @@ from forebay.errors import BadInput
 from forebay.model.exchange import Acted, Settle, Usage
 from forebay.model.job import Event, Job, NewJob, member
 from forebay.model.task import Attempt, NewTask, Role, Status, Task, WaitReason
-from forebay.rules import rollup
+from forebay.rules import announcing, rollup
 from forebay.rules.rollup import Ended, Hole
 from forebay.rules.settlement import Ending, Move, after
 
@@ -74,6 +74,7 @@ def create(new: NewTask | NewJob, now: float) -> Unit:
         tags=new.tags,
         allow_holes=new.allow_holes,
         merge_json=rollup.merge_template(new.merge),
+        callback_json=None if new.callback is None else new.callback.to_json(),
     )
     unit = Unit(job, {})
     add(unit, new.tasks, now)
@@ -207,7 +208,9 @@ def roll(unit: Unit, before: Status, task: Task, now: float) -> None:
     if not task.status.terminal:
         return
     if task.role is Role.CHUNK:
-        unit.note(chunk_event(task.status, task.chunk_index, task.error_class), now)
+        chunk = (task.status, task.chunk_index, task.error_class)
+        unit.note(chunk_event(*chunk), now)
+        add(unit, announcing.chunk_ended(unit.job, *chunk, now=now), now)
     ended = Ended(task.id, task.role, task.status, task.generation, task.error_class, task.error_text)
     change = rollup.effect(unit.job, [ended], unit.holes, now)
     unit.job = change.job

@@ -13,7 +13,7 @@ from forebay.observe.redact import STARS, mask_address
 
 PREFIX = "FOREBAY_"
 ADDRESSES = ("ledger", "limits", "blobs", "proxy")
-SECRETS = ("docai_token", "docai_api_key", "llm_api_key", "adobe_client_secret", "translate_api_key")
+SECRETS = ("docai_token", "docai_api_key", "llm_api_key", "adobe_client_secret", "translate_api_key", "callback_key")
 FILES = ("docai_credentials", "llm_api_key_file", "adobe_credentials", "translate_credentials")
 _CENTURY_S = 100 * 366 * 86_400
 
@@ -156,6 +156,25 @@ class Settings(BaseModel):
     translate_credentials: Path | None = Field(
         None, description="File with the key of a service account for it, or with a token, in place of the API key."
     )
+    public_url: Address | None = Field(
+        None, description="Address that others reach the service by; links begin with it."
+    )
+    callback_timeout_s: float = Field(30, ge=1, le=300, description="Seconds that a receiver of callbacks may take.")
+    callback_hosts: str | None = Field(
+        None,
+        max_length=4096,
+        description="Hosts in private networks that callbacks may go to, such as hooks.lan,10.1.2.3.",
+    )
+    callback_loopback: Literal["refuse", "allow"] = Field(
+        "refuse", description="Whether callbacks may go to this machine itself."
+    )
+    callback_key: str | None = Field(
+        None,
+        min_length=16,
+        max_length=1024,
+        description="Key that the secrets of callbacks follow from; none is a file beside the ledger.",
+    )
+    alert_url: Address | None = Field(None, description="Where alerts are sent, as callbacks are; none sends none.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _defaults: dict[str, object] = PrivateAttr(default_factory=dict)

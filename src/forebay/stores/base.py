@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import (
     Acted,
     Action,
@@ -215,6 +216,14 @@ class Ledger(Protocol):
 
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         """Those of the blobs that a task, a job or a remembered result points at."""
+
+    def put_endpoint(self, endpoint: Endpoint) -> bool:
+        """Store where callbacks go: new, or changed if the one that is stored has the version before it."""
+
+    def endpoint(self, endpoint_id: str) -> Endpoint | None: ...
+
+    def endpoints(self, *, tenant: str | None = None) -> list[Endpoint]:
+        """The oldest first."""
 
     def check(self) -> list[str]:
         """What is wrong with the stored data: nothing, in a sound ledger."""

@@ -13,6 +13,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from forebay import ids
 from forebay.errors import BadInput, StoreClosed
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Remembered
 from forebay.model.job import Event, Job
 from forebay.model.query import Page, Query
@@ -67,6 +68,19 @@ class UnitReads(ABC):
 
     @abstractmethod
     def _remembered(self) -> Iterable[Remembered]: ...
+
+    @abstractmethod
+    def _endpoints(self) -> Iterable[Endpoint]: ...
+
+    @verb
+    def endpoint(self, endpoint_id: str) -> Endpoint | None:
+        wanted = ids.check_id(endpoint_id)
+        return next((each for each in self._endpoints() if each.id == wanted), None)
+
+    @verb
+    def endpoints(self, *, tenant: str | None = None) -> list[Endpoint]:
+        found = (each for each in self._endpoints() if tenant in {None, each.tenant})
+        return sorted(found, key=lambda each: (each.created_at, each.id))
 
     @verb
     def get(self, task_id: str) -> Task | None:

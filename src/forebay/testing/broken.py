@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from forebay.model.exchange import Release, Reply, Session, Settle, Settled, Want
-from forebay.model.task import Status, Task
+from forebay.model.exchange import Acted, Action, Release, Reply, Session, Settle, Settled, Want
+from forebay.model.task import Role, Status, Task
+from forebay.stores.base import MAX_RESCUED
 from forebay.stores.memory.ledger import MemoryLedger
+
+T = TypeVar("T")
 
 
 class UnfencedLedger(MemoryLedger):
@@ -75,3 +79,23 @@ class RestlessLedger(MemoryLedger):
 
     def _candidates(self, kind: str, lane: str | None, now: float, paused: Container[str] = ()) -> Iterator[Task]:  # noqa: ARG002 - the flaw
         return super()._candidates(kind, lane, now)
+
+
+class SilentLedger(MemoryLedger):
+    """Leaves a job's callback where its worker settles, and nowhere else: cancels and rescues end in silence."""
+
+    def cancel(self, ids: Sequence[str], action: Action) -> list[Acted]:
+        return self._without_callbacks(lambda: super(SilentLedger, self).cancel(ids, action))
+
+    def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:
+        return self._without_callbacks(lambda: super(SilentLedger, self).rescue(most=most))
+
+    def _without_callbacks(self, run: Callable[[], T]) -> T:
+        before = set(self._home)
+        answer = run()
+        for task_id in set(self._home) - before:
+            unit = self._stored[self._home[task_id]]
+            if unit.tasks[task_id].role is Role.FOLLOW:
+                del unit.tasks[task_id], self._home[task_id]
+                self._index.forget(task_id)
+        return answer

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from forebay.errors import MaybeApplied, StoreUnreachable
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import (
     Acted,
     Action,
@@ -225,6 +226,15 @@ class FaultyLedger:
 
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         return self._call(self._ledger.blobs_in_use, tenant, sha256s)
+
+    def put_endpoint(self, endpoint: Endpoint) -> bool:
+        return self._call(self._ledger.put_endpoint, endpoint)
+
+    def endpoint(self, endpoint_id: str) -> Endpoint | None:
+        return self._call(self._ledger.endpoint, endpoint_id)
+
+    def endpoints(self, *, tenant: str | None = None) -> list[Endpoint]:
+        return self._call(self._ledger.endpoints, tenant=tenant)
 
     def check(self) -> list[str]:
         return self._call(self._ledger.check)

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from forebay.model.callback import KIND as CALLBACK
 from forebay.model.job import Event, Job
 from forebay.model.query import MAX_PAGE, Page, Query
 from forebay.model.task import Attempt, Role, Status, Task
 from forebay.stores.base import Ledger
 
 _OPEN = {Status.PENDING, Status.RUNNING}
+_JOB_ENDS = {"job_completed", "job_failed", "job_canceled"}
 _ENDS_AS = {
     "completed": {Status.COMPLETED},
     "retried": {Status.PENDING},
@@ -143,7 +145,17 @@ def _job(job: Job, tasks: list[Task], events: list[Event]) -> Iterator[str]:
         yield f"{job.event_count} events, numbered {[event.number for event in events]}"
     if (job.finished_at is not None) != job.status.terminal:
         yield f"{job.status}, yet finished_at is {job.finished_at}"
+    if job.callback_json is not None:
+        yield from _callbacks(tasks, events)
     yield from _stages(job, tasks)
+
+
+def _callbacks(tasks: list[Task], events: list[Event]) -> Iterator[str]:
+    """Each end of the job has left one, named by the number of its event."""
+    left = {task.idempotency_key for task in tasks if task.kind == CALLBACK}
+    for event in events:
+        if event.name in _JOB_ENDS and f"callback {event.number}" not in left:
+            yield f"{event.name}, event {event.number}, has no callback"
 
 
 def _stages(job: Job, tasks: list[Task]) -> Iterator[str]:

@@ -194,19 +194,20 @@ def test_text_of_private_characters_is_not_usable() -> None:
     assert read(coded(["\ue001", "b", "c", "a"]))[0]["method"] == "text"
 
 
-def compressed(content: bytes) -> bytes:
+def compressed(content: bytes, how: Name = Name.FlateDecode) -> bytes:
     """A sound page, and one whose content is what was given as its compressed form."""
     with Pdf.new() as pdf:
         add(pdf, shown(paragraph()))
         page = add(pdf, b"")
         page["/Contents"] = pdf.make_stream(content)
-        page["/Contents"]["/Filter"] = Name.FlateDecode
+        page["/Contents"]["/Filter"] = how
         return saved(pdf)
 
 
-def test_content_that_cannot_be_decoded_is_refused_and_not_an_empty_page() -> None:
+@pytest.mark.parametrize("how", [Name.FlateDecode, Name.LZWDecode])
+def test_content_that_cannot_be_decoded_is_refused_and_not_an_empty_page(how: Name) -> None:
     with pytest.raises(Refused, match="page 12 cannot be decoded") as refused:
-        read(compressed(b"no zlib at all"), first=11)
+        read(compressed(b"no zlib at all", how), first=11)
     assert refused.value.error_class is ErrorClass.CORRUPTED_CONTENT
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,17 @@ def test_the_summary_counts_pages_words_languages_and_processors() -> None:
         "repaired": True,
         "notes": notes,
     }
+
+
+def test_what_a_damaged_document_has_lost_of_a_page_is_its_first_note() -> None:
+    odd = 'a text with "notes":[ in it'
+    pages: list[Page | Hole] = [page(odd), replace(page(odd), notes=("its own",)), Hole("bug", "odd"), page(odd)]
+    lacking = {1: "all", 2: 'an "image"', 3: "all"}
+    found = json.loads(b"".join(merged({"sha256": SHA256}, 4, split(pages, ()), lacking=lacking)))
+    why = "part of the page may be missing: "
+    notes = [each.get("notes") for each in found["pages"]]
+    assert notes == [[f"{why}all"], [f'{why}an "image"', "its own"], None, []]
+    assert [each["text"] for each in found["pages"] if "text" in each] == [odd] * 3
 
 
 def test_a_document_without_words_has_no_confidence() -> None:

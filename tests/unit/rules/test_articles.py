@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -25,11 +26,25 @@ def texts(text: str, found: list[Article]) -> list[str]:
     return [text[each.start : each.end] for each in found]
 
 
+def whole(text: str, found: list[Article]) -> bool:
+    """Whether nothing of a text is lost or doubled in its articles."""
+    return "".join(texts(text, found)) == (text if text.strip() else "")
+
+
 @given(TEXTS, SIZES)
 def test_the_articles_one_after_the_other_are_the_text(text: str, max_size: int) -> None:
-    found = texts(text, articles(text, max_size=max_size))
-    assert "".join(found) == (text if text.strip() else "")
-    assert all(each.strip() for each in found)
+    found = articles(text, max_size=max_size)
+    assert whole(text, found)
+    assert all(each.strip() for each in texts(text, found))
+
+
+def test_an_article_that_is_lost_doubled_or_moved_is_noticed() -> None:
+    """Negative control."""
+    text = "# One\n\nfirst\n\n# Two\n\nsecond\n"
+    one, two = articles(text)
+    assert whole(text, [one, two])
+    for wrong in ([one], [one, one, two], [two, one], [replace(one, end=one.end - 1), two]):
+        assert not whole(text, wrong)
 
 
 @given(TEXTS, SIZES)

@@ -86,6 +86,8 @@ def test_more_workers_do_not_shorten_a_delay_of_its_own() -> None:
         standing(pending(available_at=NOW + 1, wait_reason=WaitReason.SCHEDULED), around(), now=NOW).more_workers_help
         is False
     )
+    held_back = pending(available_at=NOW + 1, wait_reason=WaitReason.BUDGET)
+    assert standing(held_back, NOBODY, now=NOW).more_workers_help is False
 
 
 def test_what_binds_is_named() -> None:

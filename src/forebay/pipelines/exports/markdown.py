@@ -39,7 +39,7 @@ def page_text(page: dict[str, Any]) -> str:
     if missing := page.get("missing"):
         why = _escaped(printable(f"{missing['error_class']}: {missing['error_text']}"))
         return f"\n> **Page {page['number']} is missing** ({why})\n"
-    parts = []
+    parts = [f"\n> **Page {page['number']}**: {_escaped(printable(why))}" for why in reading.damage(page)]
     list_before = ""
     for block in page["blocks"]:
         lines = [_line(line) for line in block["lines"]]

@@ -16,7 +16,9 @@ def write(merged: IO[bytes], output: IO[bytes]) -> None:
             why = printable(f"{missing['error_class']}: {missing['error_text']}")
             text = f"[page {page['number']} is missing: {why}]"
         else:
-            text = page["text"]
+            text = (
+                "".join(f"[page {page['number']}: {printable(why)}]\n" for why in reading.damage(page)) + page["text"]
+            )
         output.write((between + text).encode())
         between = BETWEEN_PAGES
     output.write(b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from html_to_markdown import ConversionOptions, convert
+from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
 from forebay.processors.office.plain import decoded
 from forebay.processors.pdf.refused import Refused
@@ -29,6 +29,10 @@ def converted(html: str) -> str:
         skip_images=True,
         strip_tags=["script", "style", "noscript", "template"],
         br_in_tables=True,
+        escape_misc=True,
+        escape_asterisks=True,
+        # Whole pages stand in a form, or in what looks like a navigation.
+        preprocessing=PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
     )
     return convert(html, options).content or ""
 
@@ -54,7 +58,7 @@ def _text(raw: bytes) -> str:
     """By the encoding that the page names, unless its bytes say more clearly what they are."""
     named = _NAMED.search(raw[:_LOOKED_AT])
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
     if named is not None:

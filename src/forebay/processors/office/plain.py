@@ -13,6 +13,7 @@ _BETWEEN_PAGES: Final = "\f"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _NEWLINE: Final = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 _TAKEN_FOR_HTML: Final = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)")
+_AT_FIRST: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|[-+*>](?:\s|$)|[-=]{3,}$)")
 
 
 def decoded(raw: bytes) -> str:
@@ -30,7 +31,17 @@ def markdown(raw: bytes) -> list[str]:
 
 
 def text(raw: bytes) -> list[str]:
-    return [_TAKEN_FOR_HTML.sub(r"\\\g<0>", page) for page in _pages(decoded(raw))]
+    return [literal(page) for page in _pages(decoded(raw))]
+
+
+def literal(said: str) -> str:
+    """Text in which nothing is taken for a tag or an entity."""
+    return _TAKEN_FOR_HTML.sub(r"\\\g<0>", said)
+
+
+def line(said: str) -> str:
+    """The same on one line, and not taken for a heading, a list or a quotation either."""
+    return _AT_FIRST.sub(r"\\\g<0>", literal(" ".join(said.split())))
 
 
 def _pages(said: str) -> list[str]:

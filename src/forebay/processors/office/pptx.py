@@ -8,6 +8,7 @@ from typing import Any, Final
 from pptx import Presentation
 
 from forebay.processors.office import zips
+from forebay.processors.office.plain import line
 from forebay.processors.office.tables import table
 from forebay.processors.pdf.refused import Refused
 from forebay.rules.verdict import ErrorClass
@@ -21,7 +22,7 @@ def markdown(raw: bytes) -> list[str]:
 
 def _slide(slide: Any) -> Iterator[str]:  # noqa: ANN401 - what shapes can do depends on their kind
     title = slide.shapes.title
-    named = " ".join((title.text_frame.text if title is not None else "").split())
+    named = line(title.text_frame.text if title is not None else "")
     if named:
         yield f"# {named}\n"
     for shape in slide.shapes:
@@ -30,7 +31,7 @@ def _slide(slide: Any) -> Iterator[str]:  # noqa: ANN401 - what shapes can do de
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = slide.notes_slide.notes_text_frame.text.strip()
         if notes:
-            yield "\n".join(f"> {line}" for line in notes.splitlines()) + "\n"
+            yield "\n".join(f"> {line(each)}" for each in notes.splitlines()) + "\n"
 
 
 def _shape(shape: Any, depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - same
@@ -47,7 +48,7 @@ def _shape(shape: Any, depth: int = 0) -> Iterator[str]:  # noqa: ANN401 - same
 
 def _paragraphs(shape: Any) -> Iterator[str]:  # noqa: ANN401 - same
     """What stands where a layout has its text is a list, as it is shown."""
-    said = [(each.level, " ".join(each.text.split())) for each in shape.text_frame.paragraphs]
+    said = [(each.level, line(each.text)) for each in shape.text_frame.paragraphs]
     said = [(level, text) for level, text in said if text]
     if shape.is_placeholder and len(said) > 1:
         yield "\n".join(f"{'  ' * level}- {text}" for level, text in said) + "\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forebay.processors.office.plain import literal
+
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """The first row is its head; rows that are shorter are filled up."""
@@ -17,4 +19,4 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def cell(text: str) -> str:
     """On one line, and without what would end the cell."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")
+    return literal(" ".join(text.split()).replace("\\", "\\\\")).replace("|", "\\|")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from json.encoder import encode_basestring
 from typing import Final
 
@@ -12,7 +13,12 @@ from forebay.processors.pdf.words import SHARES, Words
 
 _END_OF_LINE: Final = len(BETWEEN_LINES) - len(BETWEEN_WORDS)
 _END_OF_BLOCK: Final = len(BETWEEN_BLOCKS) - len(BETWEEN_LINES)
-_EDGES: Final = [repr(share / SHARES) for share in range(SHARES + 1)]
+
+
+@cache
+def _edges() -> list[str]:
+    """Who only recognizes pages need not wait for it."""
+    return [repr(share / SHARES) for share in range(SHARES + 1)]
 
 
 def text_of(words: Words, parts: list[Part]) -> str:
@@ -37,7 +43,7 @@ def encoded(
     """The line of a page; every word has the confidence of a text layer, 1."""
     quoted = [encode_basestring(one) for one in words.texts]
     lengths = [len(one) + len(BETWEEN_WORDS) for one in words.texts]
-    boxes, edges = words.boxes, _EDGES
+    boxes, edges = words.boxes, _edges()
     start = 0
     count = 0
     blocks = []

@@ -109,9 +109,7 @@ def _open(fd: int) -> Pdf:
         pdf = Pdf.open(file, access_mode=mode, inherit_page_attributes=False)
         _ = pdf.Root
     except pikepdf.PasswordError:
-        raise Refused(
-            ErrorClass.ENCRYPTED, "The document opens with a password only. Save it without one, and try again."
-        ) from None
+        raise Refused(ErrorClass.ENCRYPTED, "The document opens with a password only.") from None
     except MemoryError:
         raise Refused(ErrorClass.DECOMPRESSION_LIMIT, "The document unpacks to more than a parser may hold.") from None
     except (pikepdf.PdfError, RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
@@ -138,7 +136,7 @@ def _pages(pdf: Pdf, max_pages: int) -> tuple[list[Object], list[str]]:
         if len(pages) > max_pages:
             raise Refused(
                 ErrorClass.TOO_MANY_PAGES,
-                f"The document has more than {max_pages} pages. Split it first, or raise the bound.",
+                f"The document has more than {max_pages} pages.",
             )
     if not pages:
         pages = [item for item in pdf.objects if isinstance(item, Dictionary) and item.get("/Type") == Name.Page]

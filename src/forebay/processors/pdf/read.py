@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from forebay.model.document import INCOMPLETE
 from forebay.model.payload import Json
 from forebay.processors.pdf import layout, line
 from forebay.processors.pdf.files import contents_of, write
@@ -62,5 +63,5 @@ def page_line(page: Leaf, ocr: str, trouble: str | None) -> bytes | None:
         language=language_of(text),
         processor=NAME,
         version=VERSION,
-        notes=[] if trouble is None else [f"part of the page may be missing: {trouble}"],
+        notes=[] if trouble is None else [INCOMPLETE + trouble],
     )

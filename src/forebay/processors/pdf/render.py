@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 from typing import Any, Final
 
@@ -23,7 +24,10 @@ _PAPER: Final = 255
 
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
-    """Write the page as a PGM image, turned clockwise by `turn`, and then by what levels its lines, as is answered."""
+    """Write the page as a TIFF image, turned clockwise by `turn`, and then by what levels its lines, as is answered.
+
+    Uncompressed: tesseract takes a tenth of its time to read a PGM, which it does byte by byte.
+    """
     chunk, output = files
     index, first = arguments["page"], arguments.get("first", 1)
     number = first + index
@@ -34,18 +38,21 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
             drawn = picture(page, arguments["dpi"], number)
     width, height = drawn.size
     turned = drawn.rotate(-arguments.get("turn", 0), expand=True)
-    angle = orient.skew(turned)
+    small = orient.small(turned)
+    angle = orient.skew(small)
     if angle:
         turned = turned.rotate(angle, Image.Resampling.BICUBIC, expand=True, fillcolor=_PAPER)
-    data = b"P5\n%d %d\n255\n" % turned.size + turned.tobytes()
-    write(output, data)
-    os.ftruncate(output, len(data))
+        small = orient.small(turned)
+    image = io.BytesIO()
+    turned.save(image, "TIFF")
+    write(output, image.getvalue())
+    os.ftruncate(output, image.tell())
     return {
         "width": width,
         "height": height,
         "image": list(turned.size),
         "skew": angle,
-        "sideways": orient.is_sideways(turned),
+        "sideways": orient.is_sideways(small),
     }
 
 

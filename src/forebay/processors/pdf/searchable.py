@@ -12,7 +12,7 @@ from typing import Any, Final
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Object, Page, Pdf, String
 
-from forebay.model.document import Method
+from forebay.model.document import INCOMPLETE, Method
 from forebay.model.payload import Json
 from forebay.processors.pdf import glyphless
 from forebay.processors.pdf.opening import bounds, said, turn
@@ -42,7 +42,11 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
             _cover(pdf, pages[number - 1], _drawn(page, pages[number - 1], codes))
             written.append(pages[number - 1])
         elif missing := page.get("missing"):
-            _annotate(pdf, pages[number - 1], f"{missing['error_class']}: {missing['error_text']}")
+            why = f"{missing['error_class']}: {missing['error_text']}"
+            _annotate(pdf, pages[number - 1], f"This page was not read. {why}")
+        for note in page.get("notes", ()):
+            if note.startswith(INCOMPLETE):
+                _annotate(pdf, pages[number - 1], note)
     if written:
         font = pdf.make_indirect(glyphless.font(pdf, codes))
         for item in written:
@@ -77,7 +81,7 @@ def _cover(pdf: Pdf, page: Object, text: bytes) -> None:
         page["/Resources"] = Dictionary()
 
 
-def _annotate(pdf: Pdf, page: Object, why: str) -> None:
+def _annotate(pdf: Pdf, page: Object, text: str) -> None:
     """What is drawn stays as it is: viewers show the note in a corner of the page."""
     left, _, _, top = bounds(page)
     note = Dictionary(
@@ -85,7 +89,7 @@ def _annotate(pdf: Pdf, page: Object, why: str) -> None:
         Subtype=Name.Text,
         Name=Name.Note,
         Rect=Array([left, top - _NOTE, left + _NOTE, top]),
-        Contents=String(f"This page was not read. {why}"),
+        Contents=String(text),
         F=4,
     )
     before = page.get("/Annots")

@@ -15,6 +15,7 @@ from forebay.model.payload import Json
 from forebay.processors.pdf import image
 from forebay.processors.pdf.files import write
 from forebay.processors.pdf.fits import check_sizes
+from forebay.processors.pdf.lost import lost
 from forebay.processors.pdf.opening import Opened, opened, said
 from forebay.processors.pdf.refused import Refused
 from forebay.rules.verdict import ErrorClass
@@ -26,19 +27,20 @@ _LEFT_OUT: Final = ("/Parent", "/B", "/Thumb", "/PieceInfo", "/AA")
 
 
 def run(arguments: dict[str, Any], files: list[int]) -> Json:
-    """Write the chunks one after the other; see `chunks` for how large each may be."""
+    """Write the chunks one after the other, of all pages or of those from one to another."""
     document, output = files
     max_pages, max_bytes, first = arguments["max_pages"], arguments["max_bytes"], arguments["first"]
     source = loaded(document, arguments["media_type"], max_pages=arguments["max_document_pages"])
     if arguments.get("page_units"):
         check_sizes(source.pages, arguments["page_units"], first)
     share = os.fstat(document).st_size / len(source.pages)
+    begin_at, end_at = arguments.get("pages") or (1, len(source.pages))
     listed: list[Json] = []
     notes = [*source.notes, *_remarks(source.pdf)]
     offset = 0
     try:
-        for start in range(0, len(source.pages), max_pages):
-            end = min(start + max_pages, len(source.pages))
+        for start in range(begin_at - 1, min(end_at, len(source.pages)), max_pages):
+            end = min(start + max_pages, end_at, len(source.pages))
             for begin, stop, data in _fitting(source, start, end, max_bytes, share):
                 if len(data) > max_bytes:
                     notes.append(f"page {first + begin} alone has {len(data)} bytes, more than {max_bytes}")
@@ -51,7 +53,15 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
         raise Refused(ErrorClass.DECOMPRESSION_LIMIT, "The document needs more memory than a parser may use.") from None
     except (pikepdf.PdfError, RuntimeError) as error:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be split: {said(error)}.") from None
-    return {"pages": len(source.pages), "repaired": source.repaired, "notes": [*notes], "chunks": listed}
+    repaired = source.repaired
+    lacking = lost(source.pages, first) if repaired and arguments["media_type"] == PDF else {}
+    return {
+        "pages": len(source.pages),
+        "repaired": repaired,
+        "notes": [*notes],
+        "chunks": listed,
+        "lacking": {what: [*numbers] for what, numbers in lacking.items()},
+    }
 
 
 def loaded(document: int, media_type: str, *, max_pages: int) -> Opened:

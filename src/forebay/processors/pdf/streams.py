@@ -80,7 +80,7 @@ def _trouble(stream: Object) -> tuple[int, str] | None:
         stream.read_bytes()
     except MemoryError:
         raise _TooMuch from None
-    except pikepdf.PdfError as error:
+    except (pikepdf.PdfError, RuntimeError) as error:
         if "limit" in str(error):
             raise _TooMuch from None
         if _OF_IMAGES.intersection(filters):

@@ -8,6 +8,7 @@ from threading import RLock
 from typing import TypeVar
 
 from forebay.clock import Clock, SystemClock
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.job import Job
 from forebay.model.key import ApiKey
@@ -42,6 +43,7 @@ class MemoryLedger(UnitLedger):
         self._paused: dict[str, Pause] = {}
         self._api_keys: dict[str, ApiKey] = {}
         self._requests: dict[tuple[str, str], Taken] = {}
+        self._places: dict[str, Endpoint] = {}
 
     def _task(self, task_id: str) -> Task | None:
         home = self._home.get(task_id)
@@ -203,6 +205,17 @@ class MemoryLedger(UnitLedger):
 
     def _remembered(self) -> Iterable[Remembered]:
         return list(self._reuse.values())
+
+    def put_endpoint(self, endpoint: Endpoint) -> bool:
+        with self.guard:
+            known = self._places.get(endpoint.id)
+            fits = known is None or known.version == endpoint.version - 1
+            if fits:
+                self._places[endpoint.id] = endpoint
+            return fits
+
+    def _endpoints(self) -> Iterable[Endpoint]:
+        return list(self._places.values())
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         with self.guard:

@@ -21,6 +21,7 @@ from obstore.store import MemoryStore, S3Store
 
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreBusy
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
@@ -260,6 +261,17 @@ class ObjectsLedger(UnitLedger):
 
     def _remembered(self) -> Iterable[Remembered]:
         return [Remembered(**data) for data in self._all("remembered")]
+
+    def put_endpoint(self, endpoint: Endpoint) -> bool:
+        def step(data: dict[str, Any]) -> tuple[bytes, bool]:
+            fits = data["version"] == endpoint.version - 1
+            return codec.pack(asdict(endpoint) if fits else data), fits
+
+        key = f"endpoints/{endpoint.id}"
+        return self._put_new(key, codec.pack(asdict(endpoint))) or bool(self._swap(key, step))
+
+    def _endpoints(self) -> Iterable[Endpoint]:
+        return [Endpoint(**data) for data in self._all("endpoints")]
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         if recorded := self._recorded(action):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from forebay.model.exchange import Release, Settle, Settled
 from forebay.model.job import Job, member
 from forebay.model.task import NewTask, Role, Status, Task
-from forebay.rules import rollup, settlement
+from forebay.rules import announcing, rollup, settlement
 from forebay.rules import unit as units
 from forebay.rules.rollup import Effect, Ended, Hole
 from forebay.rules.settlement import Ending
@@ -234,7 +234,9 @@ def _count(tx: Transaction, job_id: str, finished: Sequence[Finished], added: _A
             job = added.add(tx, job, units.follow_ups(settle, ending, job))
         if ending.status.terminal:
             if role is Role.CHUNK:
-                job = tx.note(job, units.chunk_event(ending.status, held.chunk_index, ending.error_class))
+                chunk = (ending.status, held.chunk_index, ending.error_class)
+                job = tx.note(job, units.chunk_event(*chunk))
+                job = added.add(tx, job, announcing.chunk_ended(job, *chunk, now=tx.now))
             error = (ending.error_class, ending.error_text)
             ended.append(Ended(held.id, role, ending.status, held.generation, *error))
     return ended

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from forebay import ids
 from forebay.model.bulk import Bulk
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import (
     Acted,
     Action,
@@ -235,6 +236,15 @@ class SqlLedger(ABC):
 
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         return self._look(reads.blobs_in_use, tenant, sha256s)
+
+    def put_endpoint(self, endpoint: Endpoint) -> bool:
+        return self._write(writes.put_endpoint, endpoint)
+
+    def endpoint(self, endpoint_id: str) -> Endpoint | None:
+        return self._look(reads.endpoint, ids.check_id(endpoint_id))
+
+    def endpoints(self, *, tenant: str | None = None) -> list[Endpoint]:
+        return self._look(reads.endpoints, tenant)
 
     def __enter__(self) -> Self:
         return self

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from forebay import ids
 from forebay.errors import BadInput
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Audit, Remembered, Session, Usage
 from forebay.model.job import Event, Job
 from forebay.model.lane import Lane
@@ -126,6 +127,15 @@ def recall(tx: Transaction, tenant: str, keys: Sequence[str]) -> Steps[list[Reme
     found = yield from tx.one("recall", tenant=tenant, keys=list(keys))
     names = ("tenant", "key", "document", "result_json", "result_blob", "created_at")
     return [Remembered(**dict(zip(names, row, strict=True))) for row in found]
+
+
+def endpoint(tx: Transaction, endpoint_id: str) -> Steps[Endpoint | None]:
+    found = yield from tx.one("endpoint", id=endpoint_id)
+    return rows.endpoint(found[0]) if found else None
+
+
+def endpoints(tx: Transaction, tenant: str | None) -> Steps[list[Endpoint]]:
+    return [rows.endpoint(row) for row in (yield from tx.one("endpoints", tenant=tenant))]
 
 
 def blobs_in_use(tx: Transaction, tenant: str, sha256s: Sequence[str]) -> Steps[set[str]]:

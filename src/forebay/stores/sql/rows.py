@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Audit, Session
 from forebay.model.job import Event, Job
 from forebay.model.key import ApiKey
@@ -17,6 +18,7 @@ Row = tuple[Any, ...]
 TASK_NAMES = Task._fields[:-2]  # payload and result are kept apart
 TASK = ", ".join(TASK_NAMES)
 JOB_NAMES = tuple(Job.__slots__)
+ENDPOINT_NAMES = tuple(Endpoint.__slots__)
 _STATUS = {str(status): status for status in Status}
 _ROLE = {str(role): role for role in Role}
 _WAIT: dict[str | None, WaitReason | None] = {None: None} | {str(reason): reason for reason in WaitReason}
@@ -66,6 +68,14 @@ def job_values(value: Job) -> list[Any]:
     values = [getattr(value, name) for name in JOB_NAMES]
     values[JOB_NAMES.index("tags")] = _text(value.tags)
     return values
+
+
+def endpoint(row: Row) -> Endpoint:
+    return Endpoint(**dict(zip(ENDPOINT_NAMES, row, strict=True)))
+
+
+def endpoint_values(value: Endpoint) -> dict[str, object]:
+    return {name: getattr(value, name) for name in ENDPOINT_NAMES}
 
 
 def session(row: Row) -> Session:

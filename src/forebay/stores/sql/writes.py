@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forebay.model.bulk import Bulk
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Hold, Release, Remembered, Renewal, Session, Submitted
 from forebay.model.job import NewJob
 from forebay.model.names import lane_of
@@ -17,7 +18,7 @@ from forebay.stores.sql import ending, lines, rows
 from forebay.stores.sql.ending import Finished
 from forebay.stores.sql.lines import Newcomers
 from forebay.stores.sql.rows import Held
-from forebay.stores.sql.statement import Steps, ask, encode
+from forebay.stores.sql.statement import Statement, Steps, ask, encode
 from forebay.stores.sql.transaction import Transaction
 
 _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in what is rescued late
@@ -124,6 +125,11 @@ def rescue(tx: Transaction, most: int) -> Steps[list[str]]:
     yield from ending.end(tx, finished)
     tx.woken = True
     return [one.held.id for one in finished]
+
+
+def put_endpoint(tx: Transaction, endpoint: Endpoint) -> Steps[bool]:
+    (stored,) = yield from tx.ask(Statement("put_endpoint", rows.endpoint_values(endpoint)), last=True)
+    return bool(stored)
 
 
 def remember(tx: Transaction, results: Sequence[Remembered]) -> Steps[None]:

@@ -1,5 +1,6 @@
 """The promises of a ledger as a test class: a subclass gives it a way to make one, and all of them are tested."""
 
+from forebay.testing.conformance.announcing import CallbackPromises
 from forebay.testing.conformance.canceling import CancelPromises
 from forebay.testing.conformance.claiming import ClaimPromises
 from forebay.testing.conformance.fencing import FencePromises
@@ -38,6 +39,7 @@ class LedgerSuite(
     RetryPromises,
     LostResultPromises,
     JobPromises,
+    CallbackPromises,
     RecordPromises,
     ReusePromises,
     RemovalPromises,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from forebay import ids
 from forebay.clock import ManualClock
 from forebay.model.exchange import Acted
-from forebay.model.outcome import Failed
-from forebay.model.task import Role, Status
+from forebay.model.outcome import Failed, Rescheduled
+from forebay.model.task import Role, Status, WaitReason
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, event_names, everything, job_row, put, statuses, stored
 from forebay.testing.invariants import all_tasks
@@ -47,6 +47,20 @@ class RetryPromises(LedgerCase):
         assert [acted.outcome for acted in answer] == [*["not_retryable"] * 3, "not_found"]
         assert [acted.id for acted in answer] == [done, running, waiting, unknown]
         assert {**everything(ledger), "audit": []} == {**before, "audit": []}
+
+    def test_what_waits_for_a_budget_may_start_at_once(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        (held_back, later) = put(ledger, lone(1), lone(2))
+        first, second = worker.claim(2)
+        worker.settle(first, Rescheduled(delay_s=600, text="used up", wait_reason=WaitReason.BUDGET))
+        worker.settle(second, Rescheduled(delay_s=600))
+        clock.advance(5)
+        answer = ledger.retry([held_back, later], action())
+        assert [acted.outcome for acted in answer] == ["done", "not_retryable"]
+        task = stored(ledger, held_back)
+        assert (task.available_at, task.wait_reason, task.retry_count) == (clock.now(), None, 0)
+        assert [task.id for task in worker.claim(2)] == [held_back]
 
     def test_automatic_and_explicit_retries_share_one_limit(self, ledger: Ledger, worker: Worker) -> None:
         (task_id,) = put(ledger, lone(1, max_retries=2))

@@ -1,19 +1,14 @@
--- API keys, few, by the id that their token names; and requests that are being taken in under an idempotency key.
-CREATE TABLE forebay_keys (
-    id text COLLATE "C" PRIMARY KEY,
-    name text NOT NULL,
-    sha256 text COLLATE "C" NOT NULL,
-    scopes text NOT NULL,
-    tenant text COLLATE "C",
-    expires_at double precision,
-    created_at double precision NOT NULL,
-    revoked_at double precision
-);
+-- Where the callbacks of a job go, and the places that callbacks go to.
+ALTER TABLE forebay_jobs ADD COLUMN callback_json text;
 
-CREATE TABLE forebay_requests (
+CREATE TABLE forebay_endpoints (
+    id text COLLATE "C" PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL,
-    key text COLLATE "C" NOT NULL,
-    token text COLLATE "C" NOT NULL,
-    until double precision NOT NULL,
-    PRIMARY KEY (tenant, key)
+    url text NOT NULL,
+    created_at double precision NOT NULL,
+    generation bigint NOT NULL,
+    rotated_at double precision,
+    disabled_at double precision,
+    note text NOT NULL,
+    version bigint NOT NULL
 );

@@ -3,7 +3,7 @@
 SELECT id, pipeline, tenant, status, generation, created_at, document, label, idempotency_key, payload_hash, tags,
        allow_holes, merge_json, chunk_count, open_count, running_count, completed_count, failed_count,
        canceled_count, event_count, started_at, finished_at, cancel_requested_at, merge_id, error_class, error_text,
-       seq
+       callback_json, seq
 FROM forebay_jobs
 WHERE true
   AND status = :status

@@ -1,19 +1,14 @@
--- API keys, few, by the id that their token names; and requests that are being taken in under an idempotency key.
-CREATE TABLE keys (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL,
-    sha256 TEXT NOT NULL,
-    scopes TEXT NOT NULL,
-    tenant TEXT,
-    expires_at REAL,
-    created_at REAL NOT NULL,
-    revoked_at REAL
-) STRICT, WITHOUT ROWID;
+-- Where the callbacks of a job go, and the places that callbacks go to.
+ALTER TABLE jobs ADD COLUMN callback_json TEXT;
 
-CREATE TABLE requests (
+CREATE TABLE endpoints (
+    id TEXT PRIMARY KEY,
     tenant TEXT NOT NULL,
-    key TEXT NOT NULL,
-    token TEXT NOT NULL,
-    until REAL NOT NULL,
-    PRIMARY KEY (tenant, key)
+    url TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    generation INTEGER NOT NULL,
+    rotated_at REAL,
+    disabled_at REAL,
+    note TEXT NOT NULL,
+    version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

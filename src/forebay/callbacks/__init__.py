@@ -1,0 +1,1 @@
+"""Signed notices of what became of a job, to the URLs that its users gave."""

@@ -1,0 +1,119 @@
+"""Reads the URL that a callback goes to, and says what an operator lets such URLs be."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import httpx2
+
+from forebay import ids
+from forebay.callbacks.addresses import Reach, parsed, reach
+from forebay.errors import BadInput
+from forebay.ids import shown
+
+MAX_LENGTH: Final = 2000
+_PORTS = {"https": 443, "http": 80}
+_PORTS_END = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`hosts` are those inside the operator's own network that callbacks may go to; this machine takes a flag as well.
+
+    With the flag, names that say so lead to this machine, and hosts that are named here; no other name does.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    loopback: bool = False
+
+    @classmethod
+    def read(cls, hosts: str | None, *, loopback: bool) -> Policy:
+        """`hosts` as the settings have them: names or addresses, with commas between."""
+        named = (each.strip().lower().strip("[]") for each in (hosts or "").split(","))
+        return cls(frozenset(filter(None, named)), loopback)
+
+    def lets(self, host: str, where: Reach) -> bool:
+        """Whether a callback to this host may connect to an address there."""
+        match where:
+            case Reach.PUBLIC:
+                return True
+            case Reach.INTERNAL:
+                return host in self.hosts
+            case Reach.LOOPBACK:
+                return self.loopback and (host in self.hosts or _is_own(host))
+            case Reach.FORBIDDEN:
+                return False
+
+
+@dataclass(frozen=True)
+class Target:
+    """A URL, taken apart once: what is checked is what is called."""
+
+    url: httpx2.URL
+
+    @classmethod
+    def of(cls, url: str) -> Target:
+        """Of a URL that was read before."""
+        return cls(httpx2.URL(url))
+
+    @cached_property
+    def host(self) -> str:
+        """As it is looked up: in ASCII, without brackets."""
+        return self.url.raw_host.decode("ascii").lower()
+
+    @cached_property
+    def port(self) -> int:
+        return self.url.port or _PORTS[self.url.scheme]
+
+    @property
+    def lane(self) -> str:
+        """What names the lane of all callbacks to this host."""
+        return "h-" + hashlib.sha256(f"{self.host}:{self.port}".encode()).hexdigest()[:16]
+
+    def endpoint_id(self, tenant: str) -> str:
+        return ids.derived_id("callback", tenant, str(self.url))
+
+
+def read(url: object, policy: Policy) -> Target:
+    """Refuses what could never be called; where the host's name leads is looked at for each attempt."""
+    if not isinstance(url, str) or not url.isprintable() or len(url) > MAX_LENGTH:
+        raise BadInput(f"The callback {shown(url)} is no URL.", remedy=f"Give one of up to {MAX_LENGTH} characters.")
+    try:
+        target = Target.of(url)
+        host = target.host
+    except (httpx2.InvalidURL, UnicodeError, ValueError):
+        raise _refused(url, "is no URL", "Give one such as https://example.com/callbacks.") from None
+    if target.url.scheme not in _PORTS or not host or not 0 < target.port < _PORTS_END:
+        raise _refused(url, "is no web address", "Begin it with https://.")
+    if target.url.userinfo or target.url.fragment:
+        raise _refused(url, "has a password or a fragment", "Leave them out: callbacks are signed.")
+    _check_host(target, policy, url)
+    return target
+
+
+def _is_own(host: str) -> bool:
+    """Whether the name itself says that it is this machine: others must not turn out to be."""
+    address = parsed(host)
+    name = host.rstrip(".")
+    return name == "localhost" or name.endswith(".localhost") if address is None else reach(address) is Reach.LOOPBACK
+
+
+def _check_host(target: Target, policy: Policy, url: str) -> None:
+    address = parsed(target.host)
+    where = reach(address) if address is not None else Reach.LOOPBACK if _is_own(target.host) else None
+    if where is not None and not policy.lets(target.host, where):
+        remedy = {
+            Reach.LOOPBACK: "Set callback_loopback=allow to let callbacks go to this machine.",
+            Reach.INTERNAL: "Name the host in callback_hosts to let callbacks go to it.",
+        }
+        raise _refused(url, "is not a public address", remedy.get(where, "Give the address of a public host."))
+    own = target.host in policy.hosts or (where is Reach.LOOPBACK and policy.loopback)
+    if target.url.scheme == "http" and not own:
+        raise _refused(url, "is not encrypted", "Begin it with https://, or name the host in callback_hosts.")
+
+
+def _refused(url: str, what: str, remedy: str) -> BadInput:
+    return BadInput(f"The callback {shown(url)} {what}.", remedy=remedy)

@@ -1,0 +1,81 @@
+"""Keeps the lanes of a kind from starving each other: some places for each lane, and few for those that are slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from forebay.engine.registry import Kind
+from forebay.model.exchange import Want
+
+_SLOW_S = 2.0
+
+
+class Apart:
+    """The lanes of one kind that runs in places of its own.
+
+    A lane whose last call was slow, or whose present one is, takes one place at a time, and all such lanes together
+    take half of the places: those that answer always find one.
+    """
+
+    def __init__(self, kind: Kind, places: int, per_lane: int) -> None:
+        self._kind = kind.name
+        self._places = places
+        self._per_lane = per_lane
+        self._held: Counter[str] = Counter()
+        self._slow: dict[str, None] = {}
+        self._ready: tuple[str, ...] = ()
+        self._turn = 0
+
+    def seen(self, lanes: Mapping[str, Sequence[str]]) -> None:
+        """The lanes that have work, as an exchange told."""
+        self._ready = tuple(lanes.get(self._kind, ()))
+
+    def took(self, lane: str) -> None:
+        self._held[lane] += 1
+
+    def freed(self, lane: str, run_s: float) -> None:
+        self._held[lane] -= 1
+        if not self._held[lane]:
+            del self._held[lane]
+        if run_s < _SLOW_S:
+            self._slow.pop(lane, None)
+        else:
+            self._is_slow(lane)
+
+    def runs(self, lane: str, run_s: float) -> None:
+        """One of this lane has been running for so long, and goes on."""
+        if run_s >= _SLOW_S:
+            self._is_slow(lane)
+
+    def _is_slow(self, lane: str) -> None:
+        self._slow.setdefault(lane)
+        while len(self._slow) > 10 * self._places:
+            del self._slow[next(iter(self._slow))]
+
+    @property
+    def free(self) -> int:
+        return self._places - self._held.total()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether some of what is known to be ready may be claimed."""
+        return next(self._shares(), None) is not None
+
+    def wants(self, grace_s: float) -> list[Want]:
+        """So many of each lane that has work; a look at the others, who may have some by now."""
+        self._turn += 1
+        lanes = [Want(self._kind, count, lane, grace_s) for lane, count in self._shares()]
+        return [Want(self._kind, 0, grace_s=grace_s), *lanes]
+
+    def _shares(self) -> Iterator[tuple[str, int]]:
+        free = self.free
+        slow_free = self._places // 2 - sum(n for lane, n in self._held.items() if lane in self._slow)
+        at = self._turn % len(self._ready) if self._ready else 0
+        for lane in sorted((*self._ready[at:], *self._ready[:at]), key=self._slow.__contains__):
+            slow = lane in self._slow
+            room = min(free, slow_free, 1 - self._held[lane]) if slow else min(free, self._per_lane - self._held[lane])
+            if room > 0:
+                free -= room
+                slow_free -= room if slow else 0
+                yield lane, room

@@ -1,0 +1,1 @@
+"""Callbacks: what is signed, where it may go, and that it arrives."""

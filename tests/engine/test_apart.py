@@ -1,0 +1,85 @@
+"""Lanes of one kind in places of their own: none starves the others."""
+
+from __future__ import annotations
+
+from forebay.engine.apart import Apart
+from forebay.engine.registry import Kind, Places
+from forebay.engine.room import Limits, Room
+
+
+async def _handler(ctx: object) -> None: ...
+
+
+KIND = Kind(name="callback", handler=_handler, places=Places(in_all=4, per_lane=2))
+OTHER = Kind(name="work", handler=_handler)
+
+
+def _wants(apart: Apart) -> dict[str | None, int]:
+    return {want.lane: want.count for want in apart.wants(30.0)}
+
+
+def test_each_lane_that_has_work_is_asked_for_up_to_its_places() -> None:
+    apart = Apart(KIND, 4, 2)
+    assert _wants(apart) == {None: 0}
+    assert not apart.has_room
+    apart.seen({"callback": ("a", "b")})
+    assert (_wants(apart), apart.has_room) == ({None: 0, "a": 2, "b": 2}, True)
+    for _ in range(2):
+        apart.took("a")
+    assert _wants(apart) == {None: 0, "b": 2}
+
+
+def test_a_lane_that_is_full_gives_no_reason_to_ask_again() -> None:
+    apart = Apart(KIND, 4, 2)
+    apart.seen({"callback": ("a",)})
+    for _ in range(2):
+        apart.took("a")
+    assert not apart.has_room
+    apart.freed("a", 0.1)
+    assert apart.has_room
+
+
+def test_slow_lanes_take_half_of_the_places_one_each() -> None:
+    apart = Apart(KIND, 4, 2)
+    for lane in ("a", "b", "c"):
+        apart.took(lane)
+        apart.freed(lane, 30.0)
+    apart.seen({"callback": ("a", "b", "c")})
+    asked = _wants(apart)
+    assert sorted(n for lane, n in asked.items() if lane) == [1, 1]
+    for lane in [lane for lane in asked if lane]:
+        apart.took(lane)
+    apart.seen({"callback": ("a", "b", "c", "quick")})
+    assert _wants(apart) == {None: 0, "quick": 2}
+
+
+def test_a_call_that_is_still_running_makes_its_lane_slow_and_a_quick_one_mends_it() -> None:
+    apart = Apart(KIND, 4, 2)
+    apart.seen({"callback": ("a",)})
+    apart.took("a")
+    apart.runs("a", 5.0)
+    assert not apart.has_room
+    apart.freed("a", 0.1)
+    assert _wants(apart) == {None: 0, "a": 2}
+
+
+def test_lanes_take_turns_where_not_all_find_a_place() -> None:
+    apart = Apart(KIND, 4, 2)
+    apart.seen({"callback": ("a", "b", "c", "d")})
+    asked = [tuple(lane for lane in _wants(apart) if lane) for _ in range(4)]
+    assert {lane for lanes in asked for lane in lanes} == {"a", "b", "c", "d"}
+    assert {len(lanes) for lanes in asked} == {2}
+
+
+def test_the_others_keep_all_their_room() -> None:
+    room = Room([KIND, OTHER], Limits(concurrency=2))
+    assert room.seen({"callback": ("a",), "work": ()}) == set()
+    assert room.has_some_apart
+    for _ in range(2):
+        room.took(KIND, "a")
+    assert {(want.kind, want.lane): want.count for want in room.wants(set())} == {
+        ("work", None): 2,
+        ("callback", None): 0,
+    }
+    room.freed(KIND, 0.1, "a")
+    assert room.has_some_apart
