@@ -4,6 +4,7 @@ import asyncio
 
 from forebay import Context, Permanent
 from forebay.app.forebay import Forebay
+from forebay.model.callback import KIND
 from tests.server.ground import NOBODY, Service, problem
 from tests.server.test_jobs import work
 
@@ -52,7 +53,7 @@ def test_a_key_makes_a_task_once(service: Service, app: Forebay) -> None:
 
 
 def test_tasks_that_are_parts_of_jobs_are_not_submitted_alone(service: Service) -> None:
-    for kind in ("ocr.split", "segment.merge", "callback.deliver"):
+    for kind in ("ocr.split", "segment.merge", KIND):
         problem(service.post("/v1/tasks", json={"kind": kind}), 422, "inner_kind")
 
 

@@ -17,6 +17,7 @@ from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.events import subscribe
 from forebay.observe.metrics import Metrics
 from forebay.server import (
+    callbacks,
     dead,
     docs_page,
     health,
@@ -60,6 +61,9 @@ def create_app(
         # The first put makes the folder; a store that does not answer now is found out by /readyz.
         with suppress(StoreError):
             await service.take(_touch, app)
+        # Now rather than in the midst of the first request; who has no documents need not have what reads them.
+        with suppress(MissingExtra):
+            await service.take(lambda: app.documents.pipeline)
         watching = asyncio.create_task(watcher.run())
         try:
             yield
@@ -84,7 +88,7 @@ def create_app(
     problems.install(made)
     made.add_middleware(Guard, service=service)
     made.include_router(health.router(loopback=loopback))
-    for each in (submitting, jobs, results, streams, tasks, dead, workers, limits, slots, records, docs_page):
+    for each in (submitting, jobs, results, streams, tasks, dead, workers, limits, slots, callbacks, records, docs_page):
         made.include_router(each.router)
     return made
 

@@ -29,6 +29,8 @@ class JobOrder(BaseModel):
     priority: int = Field(0, ge=-100, le=100, description="Higher goes first.")
     tags: list[str] = Field(default_factory=list, max_length=32, description="For lists, separated by commas.")
     allow_holes: bool = Field(default=False, description="Merge what was read, even if pages are missing.")
+    callback: str | None = Field(None, max_length=2000, description="A URL that is told when the job has ended.")
+    callback_each: bool = Field(default=False, description="Tell it of each chunk as well.")
     reuse: bool = Field(default=True, description="Use what is stored of the same document and options again.")
 
     @field_validator("options", mode="before")

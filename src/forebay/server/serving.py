@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
 from forebay.app.working import Options, awork
-from forebay.errors import BadInput
+from forebay.errors import BadInput, MissingExtra
 from forebay.ids import shown
 from forebay.observe import emit
 from forebay.server.application import create_app
@@ -127,6 +127,9 @@ async def serve(
     **more: Any,  # noqa: ANN401 - of create_app
 ) -> None:
     """Until SIGTERM or SIGINT; with a worker unless there is None of its options."""
+    # Before the worker begins, so that it runs what documents become.
+    with suppress(MissingExtra):
+        app.documents.pipeline  # noqa: B018 - the first look registers its steps
     asgi = create_app(app, keyed=keyed, loopback=loopback, **more)
     server = Server(asgi, grace_s=app.settings.drain_grace_s)
     address = address_of(listening)
@@ -138,8 +141,11 @@ async def serve(
     ready = loop.create_task(server.ready.wait())
     await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
-    emit("server_started", address=address, keyed=keyed)
-    on_ready(address)
+    if server.ready.is_set():
+        emit("server_started", address=address, keyed=keyed)
+        on_ready(address)
+    elif working is not None:
+        working.cancel()
     await serving
     if working is not None:
         await working

@@ -224,6 +224,25 @@ class ForgottenShape(Shape):
     forgotten_count: int
 
 
+class EndpointShape(Shape):
+    """A URL that callbacks go to."""
+
+    id: str = Field(examples=[ID])
+    tenant: str
+    url: str = Field(examples=["https://example.com/hooks/forebay"])
+    created_at: str = Field(examples=[_AT])
+    disabled_at: str | None = None
+    deliveries: list[TaskShape]
+
+
+class SecretShape(Shape):
+    """What a receiver verifies with, as Standard Webhooks has it."""
+
+    id: str = Field(examples=[ID])
+    url: str
+    secret: str = Field(examples=["whsec_…"])
+
+
 class SlotOrder(BaseModel):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"units": {"pages": 15}, "wait_s": 10, "label": "invoice 7"}]}

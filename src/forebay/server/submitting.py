@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from forebay import ids
+from forebay.app.forebay import Forebay
 from forebay.app.plain import plain
-from forebay.errors import Conflict
+from forebay.callbacks import target
+from forebay.errors import Conflict, StoreError
+from forebay.model.exchange import Submitted
 from forebay.model.names import check_label
+from forebay.pipelines.intake import Document
 from forebay.pipelines.pipeline import Pipeline
 from forebay.server import orders
 from forebay.server.callers import Caller, Submitter
@@ -44,6 +48,9 @@ async def submit(
     """Hand in a document, as a form with one file or as the body itself; its job is made when all of it is stored."""
     said = dict(request.query_params)
     asked = orders.order_of(said, "query")
+    if asked.callback is not None:
+        # Before a byte is read; once more when all of the form is there.
+        target.read(asked.callback, service.app.callbacks.policy)
     if idempotency_key is not None:
         check_label("Idempotency-Key", idempotency_key)
     async with _alone(service, caller, idempotency_key) as still_here:
@@ -51,19 +58,8 @@ async def submit(
         upload = await received(service, request, caller.own_tenant, chosen, still_here)
         if upload.fields:
             asked = orders.order_of({**said, **upload.fields}, "form")
-        documents = service.app.documents
-        done = await service.ask(
-            documents.received,
-            upload.named(asked.name),
-            processor=documents.chosen(asked.pipeline, asked.processor),
-            options=asked.options,
-            allow_holes=asked.allow_holes,
-            reuse=asked.reuse,
-            idempotency_key=idempotency_key,
-            tenant=caller.own_tenant,
-            priority=asked.priority,
-            tags=tuple(asked.tags),
-        )
+        document = upload.named(asked.name)
+        done = await service.ask(_stored, service.app, document, asked, caller.own_tenant, idempotency_key)
     location = f"/v1/jobs/{done.id}"
     headers = {"location": location, "retry-after": "1"}
     if done.outcome == "existing":
@@ -73,6 +69,24 @@ async def submit(
         content: dict[str, Any] = {**plain(found), "links": links(done.id)}
         return JSONResponse(content, 201, {"location": location, "preference-applied": "wait"})
     return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+
+
+def _stored(app: Forebay, document: Document, asked: orders.JobOrder, tenant: str, key: str | None) -> Submitted:
+    callback = None
+    if asked.callback is not None:
+        callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
+    return app.documents.received(
+        document,
+        processor=app.documents.chosen(asked.pipeline, asked.processor),
+        options=asked.options,
+        allow_holes=asked.allow_holes,
+        reuse=asked.reuse,
+        callback=callback,
+        idempotency_key=key,
+        tenant=tenant,
+        priority=asked.priority,
+        tags=tuple(asked.tags),
+    )
 
 
 def _pipeline(service: Service, said: Mapping[str, str], fields: Mapping[str, str]) -> Pipeline:
@@ -110,7 +124,9 @@ async def _alone(service: Service, caller: Caller, key: str | None) -> AsyncIter
     try:
         yield still_here
     finally:
-        await asyncio.shield(service.ask(ledger.end_request, caller.own_tenant, key, token))
+        # It is given up in time anyway: what was stored must not look as if it had failed.
+        with suppress(StoreError):
+            await asyncio.shield(service.ask(ledger.end_request, caller.own_tenant, key, token))
 
 
 async def _nothing() -> None:

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from forebay.app.plain import plain, plain_open
+from forebay.model.callback import KIND
 from forebay.model.exchange import Submitted
 from forebay.model.task import Task
 from forebay.pipelines.known import PIPELINES
@@ -30,7 +31,7 @@ async def submit(
     service: Serving, caller: Submitter, order: TaskOrder, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
     """Store a task for a worker that runs its kind."""
-    if order.kind.partition(".")[0] in {*PIPELINES, "callback", "callbacks"}:
+    if order.kind.partition(".")[0] in {*PIPELINES, KIND}:
         raise Refused(
             422,
             "inner_kind",
