@@ -13,7 +13,7 @@ from forebay.cli.commands import COMMANDS, GROUPS
 from tests.cli.ground import Ground, program
 
 
-@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--what"], ["serve"], ["keys", "list"]])
+@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--what"], ["server"], ["key", "list"]])
 def test_a_wrong_call_exits_2_and_points_at_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "forebay --help" in capsys.readouterr().err

@@ -18,7 +18,17 @@ from forebay.model.task import NewTask
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 NAME = re.compile(r"`([a-z_]+)[`(]", re.IGNORECASE)
 # Between the parts of Forebay itself.
-INNER = {"check_documents", "content", "look", "submissions", "own_ledger", "has_ledger", "ledger_address", "transport"}
+INNER = {
+    "check_documents",
+    "content",
+    "has_ledger",
+    "ledger_address",
+    "look",
+    "own_ledger",
+    "store",
+    "submissions",
+    "transport",
+}
 
 
 def section(title: str) -> str:

@@ -15,6 +15,7 @@ from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
 from forebay.ids import printable, shown
 from forebay.model import budget
 from forebay.model.budget import Budget
+from forebay.model.exchange import Submitted
 from forebay.model.job import NewJob
 from forebay.model.task import DEFAULT_TENANT, Status
 from forebay.pipelines import intake
@@ -162,6 +163,11 @@ class AppDocuments:
                 with _readable():
                     intake.keep(file, document, self._app.blobs, tenant)
         return job
+
+    def received(self, document: intake.Document, **terms: Any) -> Submitted:  # noqa: ANN401 - of Documents.job
+        """Store the job of a document whose bytes lie in the blob store already."""
+        _require_for(document.media_type)
+        return self._app.store(self.pipeline.job(document, **terms))
 
     def look(self, file: IO[bytes], name: str, pipeline: Pipeline) -> intake.Document:
         """What a file is, if the pipeline takes it."""

@@ -11,9 +11,11 @@ from forebay.blobs import BlobRef
 from forebay.errors import BadInput, NotCompleted
 from forebay.ids import printable
 from forebay.model.job import Job
+from forebay.model.payload import Json
 from forebay.model.task import Task
+from forebay.pipelines import whole
 from forebay.pipelines.known import PIPELINES
-from forebay.pipelines.pipeline import Output, Pipeline
+from forebay.pipelines.pipeline import Output, Paged, Pipeline
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -45,12 +47,38 @@ async def merged(app: Forebay, job: Job) -> AsyncIterator[IO[bytes]]:
     merge = None if job.merge_id is None else await asyncio.to_thread(app.ledger.get, job.merge_id)
     if merge is None or merge.result_blob is None:
         raise NotCompleted(f"Job {job.id} has no result.", remedy=f"`forebay why {job.id}` says why.")
-    opening = app.blobs.open(BlobRef(job.tenant, merge.result_blob))
+    async with _opened(app, BlobRef(job.tenant, merge.result_blob)) as file:
+        yield file
+
+
+@asynccontextmanager
+async def _opened(app: Forebay, ref: BlobRef) -> AsyncIterator[IO[bytes]]:
+    opening = app.blobs.open(ref)
     file = await asyncio.to_thread(opening.__enter__)
     try:
         yield file
     finally:
         opening.__exit__(None, None, None)
+
+
+@asynccontextmanager
+async def so_far(app: Forebay, job: Job) -> AsyncIterator[tuple[IO[bytes], list[Json]]]:
+    """What there is of a document whose job has not ended well, and its holes."""
+    ground = app.documents.pipeline.ground
+    pipeline = PIPELINES[job.pipeline]
+    if not isinstance(pipeline, Paged):
+        raise NotCompleted(f"Job {job.id} has no result before its end.", remedy="Ask again when it has ended.")
+    found = await asyncio.to_thread(whole.so_far, ground, job)
+    try:
+        made = await pipeline.merged(ground, found)
+    except whole.Lost as lost:
+        raise NotCompleted(
+            f"The result of chunk {lost.task.chunk_index} of job {job.id} is lost.",
+            remedy=f"Run it again: `forebay retry {job.id}`.",
+        ) from None
+    holes = made.summary.get("holes")
+    async with _opened(app, BlobRef(job.tenant, made.blob)) as file:
+        yield file, holes if isinstance(holes, list) else []
 
 
 async def write(app: Forebay, job: Job, result: IO[bytes], form: Output, output: IO[bytes]) -> None:

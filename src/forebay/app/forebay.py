@@ -340,6 +340,10 @@ class Forebay:
             return None
         return self.callbacks.of_job(url, each=each, tenant=options.get("tenant", DEFAULT_TENANT))
 
+    def store(self, new: NewTask | NewJob) -> Submitted:
+        """Store what was made ready elsewhere; IdempotencyConflict if its key stands for something else."""
+        return self._submitted([new])[0]
+
     def _submitted(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         answers = self.ledger.submit(batch)
         for answer in answers:
@@ -462,14 +466,21 @@ class Forebay:
 
     # --- acting
 
-    def cancel(self, *identifiers: str, who: str = "api", note: str = "") -> list[Acted]:
-        return self.ledger.cancel(list(identifiers), Action(who=who, note=note))
+    def cancel(self, *identifiers: str, who: str = "api", note: str = "", tenant: str = DEFAULT_TENANT) -> list[Acted]:
+        return self.ledger.cancel(list(identifiers), Action(who=who, note=note, tenant=tenant))
 
-    def retry(self, *identifiers: str, force: bool = False, who: str = "api", note: str = "") -> list[Acted]:
-        return self.ledger.retry(list(identifiers), Action(who=who, note=note), force=force)
+    def retry(
+        self,
+        *identifiers: str,
+        force: bool = False,
+        who: str = "api",
+        note: str = "",
+        tenant: str = DEFAULT_TENANT,
+    ) -> list[Acted]:
+        return self.ledger.retry(list(identifiers), Action(who=who, note=note, tenant=tenant), force=force)
 
-    def delete(self, *identifiers: str, who: str = "api", note: str = "") -> list[Acted]:
-        return self.ledger.delete(list(identifiers), Action(who=who, note=note))
+    def delete(self, *identifiers: str, who: str = "api", note: str = "", tenant: str = DEFAULT_TENANT) -> list[Acted]:
+        return self.ledger.delete(list(identifiers), Action(who=who, note=note, tenant=tenant))
 
     # --- working
 

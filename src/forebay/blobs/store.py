@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from forebay.blobs.base import Backend, Content
+from forebay.blobs.base import Backend, Content, Draft
 from forebay.blobs.os_errors import in_temp_folder
 from forebay.blobs.ref import BlobRef, check_ref
 from forebay.blobs.unused import Keep, check_keep, unused
@@ -38,6 +38,27 @@ class Swept:
     draft_count: int = 0
 
 
+class Writing:
+    """A blob on its way in. Blocking, and for one thread at a time."""
+
+    def __init__(self, tenant: str, draft: Draft) -> None:
+        self._tenant = tenant
+        self._draft = draft
+        self._sha256 = hashlib.sha256()
+        self.size = 0
+
+    def write(self, chunk: bytes) -> None:
+        self._sha256.update(chunk)
+        self.size += len(chunk)
+        self._draft.write(chunk)
+
+    def publish(self) -> BlobRef:
+        """Durable when it returns."""
+        ref = BlobRef(self._tenant, self._sha256.hexdigest(), self.size)
+        self._draft.publish(ref)
+        return ref
+
+
 class Blobs:
     """Blocking and thread-safe; nothing is touched before the first call.
 
@@ -55,16 +76,17 @@ class Blobs:
         """Store the bytes durably; storing them again is harmless, repairs a damaged copy, and makes it young again."""
         check_name("tenant", tenant)
         pieces = _pieces(source)
-        sha256 = hashlib.sha256()
-        size = 0
-        with self._backend.draft() as draft:
+        with self.writing(tenant) as blob:
             for chunk in _chunks(pieces):
-                sha256.update(chunk)
-                size += len(chunk)
-                draft.write(chunk)
-            ref = BlobRef(tenant, sha256.hexdigest(), size)
-            draft.publish(ref)
-        return ref
+                blob.write(chunk)
+            return blob.publish()
+
+    @contextmanager
+    def writing(self, tenant: str) -> Iterator[Writing]:
+        """For bytes that come by and by; what was not published when the block ends is gone."""
+        check_name("tenant", tenant)
+        with self._backend.draft() as draft:
+            yield Writing(tenant, draft)
 
     def get(self, ref: BlobRef) -> bytes:
         check_ref(ref)

@@ -10,6 +10,7 @@ class Command(NamedTuple):
 
 GROUPS = {
     "dead": "Dead letters: tasks that failed and that nothing will retry by itself.",
+    "keys": "API keys: who may use the HTTP API, for which tenant, and for what.",
     "lanes": "Lanes: tasks that wait for the same thing.",
     "limits": "Limits: how much of a provider's quota is used, by whom, and how much may be.",
     "callbacks": "Callbacks: where jobs tell of themselves, and what was delivered.",
@@ -35,6 +36,10 @@ COMMANDS = {
     "dead drop": Command("Delete dead letters.", "dead:drop"),
     "worker": Command("Run a worker until SIGTERM or Ctrl-C.", "worker:worker"),
     "workers": Command("List the workers and what they run.", "worker:workers"),
+    "serve": Command("Serve the HTTP API, with a worker beside it, until SIGTERM or Ctrl-C.", "serve:serve"),
+    "keys create": Command("Make an API key and show its token, once.", "keys:create"),
+    "keys list": Command("List API keys, without their tokens.", "keys:listing"),
+    "keys revoke": Command("End an API key for good.", "keys:revoke"),
     "lanes list": Command("List lanes that are paused or have open tasks.", "lanes:listing"),
     "lanes pause": Command("Let no task of a lane start; what runs goes on.", "lanes:pause"),
     "lanes resume": Command("End the pause of a lane.", "lanes:resume"),

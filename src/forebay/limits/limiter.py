@@ -31,6 +31,7 @@ from forebay.stores.limit_base import LimitStore
 if TYPE_CHECKING:
     import asyncio
 
+    from forebay.limits.lent import Lender
     from forebay.limits.standing import Stand
 
 DEFAULT_WAIT_S = 30.0
@@ -274,6 +275,13 @@ class Limiter:
             return slot.__enter__()
         except Busy:
             return None
+
+    @property
+    def lender(self) -> Lender:
+        """For slots that callers elsewhere hold, by way of this process or of another."""
+        from forebay.limits.lent import Lender  # noqa: PLC0415 - servers alone need it
+
+        return Lender(self._store)
 
     def stand(self, name: str, *, loop: asyncio.AbstractEventLoop, label: str = "") -> Stand:
         """A place in line for those who decide later, in their loop, what to do with the slot."""

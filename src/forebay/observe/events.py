@@ -122,6 +122,8 @@ EVENTS: dict[str, Event] = {
     ),
     "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
+    "server_started": Event(_INFO, "The HTTP API can be reached at this address.", ("address", "keyed")),
+    "server_stopped": Event(_INFO, "The HTTP API has answered its last request.", ("address",)),
     "subscriber_failed": Event(
         _WARNING, "A subscriber to events raised; said once for each.", ("subscriber", "error_class")
     ),

@@ -111,9 +111,10 @@ class Documents:
         allow_holes: bool = False,
         reuse: bool = True,
         callback: Callback | None = None,
+        idempotency_key: str | None = None,
         **given: Any,  # noqa: ANN401 - the options of a submission, checked there
     ) -> NewJob:
-        """The same bytes with the same options are the same job, unless reuse is refused."""
+        """The same bytes with the same options are the same job, unless reuse is refused or it has a key of its own."""
         known = self.processor(processor)
         order = {
             "document": document.sha256,
@@ -136,7 +137,8 @@ class Documents:
             environment=submissions.environment,
             document=document.sha256,
             label=document.label,
-            idempotency_key=_key(order, known.version, callback, allow_holes=allow_holes) if reuse else None,
+            idempotency_key=idempotency_key
+            or (_key(order, known.version, callback, allow_holes=allow_holes) if reuse else None),
             tags=split.tags,
             callback=callback,
         )

@@ -119,7 +119,7 @@ async def _articles(ground: Ground, ctx: Context, payload: Mapping[str, Any]) ->
     job = await asyncio.to_thread(ground.ledger().get_job, ctx.job_id or "")
     if job is None or job.open_count > 1:
         return _later(ctx)
-    found = await asyncio.to_thread(lambda: [*results(ground, ctx)])
+    found = await asyncio.to_thread(lambda: [*results(ground, ctx.chunks().tasks())])
     missing = [each for each in found if each.task.status is not Status.COMPLETED]
     if missing and not job.allow_holes:
         raise _unread(missing)

@@ -40,7 +40,7 @@ def track(ledger: Ledger, job: Job) -> Track | None:
         return Track(page_count=None)
     done = int(said["pages"]) if said.get("converted") else 0  # type: ignore[arg-type]  # written by our own split
     reused = missing = calls = retries = reschedules = 0
-    for task in _chunks(ledger, job.id):
+    for task in chunks(ledger, job.id):
         asked = task.payload
         if not isinstance(asked, dict) or "pages" not in asked:
             continue
@@ -69,7 +69,8 @@ def track(ledger: Ledger, job: Job) -> Track | None:
     )
 
 
-def _chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
+def chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
+    """All chunks of a job, with their payloads and results, in the order they were made."""
     after: str | None = None
     while True:
         page = ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK, after=after, size=MAX_PAGE))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from forebay.blobs import BlobRef, Blobs
 from forebay.engine.context import Context
 from forebay.engine.signals import Permanent
-from forebay.errors import NotFound, ResultCorrupt
-from forebay.model.job import Event, member_id
+from forebay.errors import NotCompleted, NotFound, ResultCorrupt
+from forebay.model.job import Event, Job, member_id
 from forebay.model.payload import Json
 from forebay.model.task import Role, Status, Task
+from forebay.pipelines import tracking
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.merging import Hole
@@ -98,24 +99,44 @@ def whole(ground: Ground, ctx: Context, order: Order) -> Whole:
     said: Any = split.result if split else None
     if not isinstance(said, dict):
         raise Permanent("The document was not split.", error_class=ErrorClass.BUG)
+    return _whole(ground, order, ctx.tenant, said, ctx.chunks().tasks())
+
+
+def so_far(ground: Ground, job: Job) -> Whole:
+    """The same of a job that has not come to its merge: what is not read yet is a hole. Blocking."""
+    split = ground.ledger().get(member_id(job.id, Role.SPLIT, 1))
+    said: Any = split.result if split else None
+    asked: Any = split.payload if split else None
+    if not isinstance(said, dict) or not isinstance(asked, dict):
+        raise NotCompleted(f"The document of job {job.id} is not split yet.", remedy="Ask again later.")
+    tasks = (
+        task._replace(error_class="not_yet", error_text="It is not read yet")
+        if task.status in {Status.PENDING, Status.RUNNING}
+        else task
+        for task in tracking.chunks(ground.ledger(), job.id)
+    )
+    return _whole(ground, Order(**asked["order"]), job.tenant, said, tasks)
+
+
+def _whole(ground: Ground, order: Order, tenant: str, said: dict[str, Any], tasks: Iterable[Task]) -> Whole:
     lacking = {number: what for what, numbers in said.get("lacking", {}).items() for number in numbers}
     notes = [str(note) for note in said["notes"]]
     if lacking:
         notes.append(f"something is lost of {len(lacking)} pages, the first of them page {min(lacking)}")
     return Whole(
         order=order,
-        tenant=ctx.tenant,
+        tenant=tenant,
         page_count=int(said["pages"]),
         repaired=bool(said["repaired"]),
         notes=notes,
         lacking=lacking,
-        results=list(results(ground, ctx)),
+        results=list(results(ground, tasks)),
     )
 
 
-def results(ground: Ground, ctx: Context) -> Iterator[Result]:
+def results(ground: Ground, tasks: Iterable[Task]) -> Iterator[Result]:
     """Blocking; of chunks of pages. Those that were replanned have no pages of their own; their pieces have."""
-    for task in ctx.chunks().tasks():
+    for task in tasks:
         payload = task.payload
         if not isinstance(payload, dict):
             raise Permanent(f"Chunk {task.chunk_index} has no pages.", error_class=ErrorClass.BUG)

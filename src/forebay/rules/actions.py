@@ -8,6 +8,7 @@ from dataclasses import replace
 from forebay.errors import NotFound, NotRetryable, RetryLimitExceeded
 from forebay.model.exchange import Acted, Action, Audit, Session
 from forebay.model.job import Event, Job
+from forebay.model.key import ApiKey
 from forebay.model.payload import clean_text
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import rollup
@@ -30,6 +31,11 @@ def drained(session_id: str, session: Session | None) -> Acted:
     if session is None or session.ended_at is not None:
         return Acted(session_id, NotFound.code, f"There is no worker with the session {session_id}.")
     return Acted(session_id, DONE)
+
+
+def revoked(key_id: str, key: ApiKey | None) -> Acted:
+    """Once is enough: to end a key that has ended is done as well."""
+    return Acted(key_id, DONE) if key else Acted(key_id, NotFound.code, f"There is no key {key_id}.")
 
 
 def cancel(unit: Unit, target: str, now: float) -> Acted:

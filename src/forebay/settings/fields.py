@@ -82,6 +82,9 @@ class Settings(BaseModel):
     document_max_bytes: int = Field(
         2_147_483_648, ge=1024, le=1_000_000_000_000, description="Bytes that a document may have."
     )
+    upload_max_bytes: int = Field(
+        67_108_864, ge=1024, le=1_000_000_000_000, description="Bytes that a document may have that comes by HTTP."
+    )
     document_max_pages: int = Field(20_000, ge=1, le=1_000_000, description="Pages that a document may have.")
     budgets: str | None = Field(
         None, max_length=4096, description="What processors may use, such as pages=1000/day,docai:calls=500/month."
@@ -102,6 +105,8 @@ class Settings(BaseModel):
     metrics_port: int | None = Field(
         None, ge=0, le=65_535, description="Port of a worker's /metrics; 0 takes a free one, none serves no metrics."
     )
+    server_host: Host = Field("127.0.0.1", description="Host that `forebay serve` listens on.")
+    server_port: int = Field(8420, ge=0, le=65_535, description="Port of `forebay serve`; 0 takes a free one.")
     metrics_host: Host = Field("127.0.0.1", description="Host that a worker's /metrics listens on.")
     proxy: Address | None = Field(
         None, description="Proxy for calls to providers; that of the environment is not used."

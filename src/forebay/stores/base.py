@@ -36,6 +36,7 @@ from forebay.model.exchange import (
     Want,
 )
 from forebay.model.job import Event, Job, NewJob
+from forebay.model.key import ApiKey
 from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
@@ -192,6 +193,26 @@ class Ledger(Protocol):
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         """Drop what is remembered of a document."""
+
+    def add_key(self, key: ApiKey, action: Action) -> None:
+        """Store an API key; adding the same id again changes nothing."""
+
+    def revoke_key(self, key_id: str, action: Action) -> Acted:
+        """End a key for good; `done` also if it was ended before."""
+
+    def get_key(self, key_id: str) -> ApiKey | None: ...
+
+    def keys(self) -> list[ApiKey]:
+        """All of them, oldest first, also those that were revoked or have expired."""
+
+    def begin_request(self, tenant: str, key: str, token: str, for_s: float) -> bool:
+        """Take an idempotency key while a request under it is being read; False if another one is at it.
+
+        Again with the same token, it is taken for so long from now on; one whose time is over is anybody's.
+        """
+
+    def end_request(self, tenant: str, key: str, token: str) -> None:
+        """Give it back; one that another has taken since stays with that one."""
 
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         """Those of the blobs that a task, a job or a remembered result points at."""

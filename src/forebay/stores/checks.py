@@ -10,7 +10,8 @@ from forebay.errors import BadInput, Conflict
 from forebay.model.bulk import Bulk
 from forebay.model.exchange import Action, Audit, Release, Settle, Want
 from forebay.model.job import NewJob
-from forebay.model.names import check_count, check_duration, check_instant, check_lane
+from forebay.model.key import ApiKey
+from forebay.model.names import check_count, check_duration, check_instant, check_label, check_lane, check_name
 from forebay.model.task import NewTask, Role, Status
 
 _MOST_EXCHANGES = 2**53
@@ -54,6 +55,20 @@ def check_pause(lane: object, action: object, until: object = None) -> None:
 def check_drain(session_id: str, action: object) -> None:
     _check_action(action)
     ids.check_id(session_id)
+
+
+def check_key(key: object, action: object) -> ApiKey:
+    _check_action(action)
+    if not isinstance(key, ApiKey):
+        raise BadInput(f"{ids.shown(key)} is no API key.", remedy="Give ApiKey(name=…, sha256=…, scopes=…).")
+    return key
+
+
+def check_request(tenant: object, key: object, token: str, for_s: object = 0) -> None:
+    check_name("tenant", tenant)
+    check_label("idempotency key", key)
+    ids.check_id(token)
+    check_duration("for_s", for_s)
 
 
 def _check_action(action: object) -> None:

@@ -37,14 +37,14 @@ from forebay.rules.pausing import Pauses
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_RESCUED
 from forebay.stores.checks import check_ages, check_batch, check_drain, check_exchange, check_repeat, check_targets
-from forebay.stores.unit_lanes import UnitLanes
+from forebay.stores.unit_keys import UnitKeys
 from forebay.stores.unit_reads import verb
 
 T = TypeVar("T")
 ACTIONS_KEPT = 20
 
 
-class UnitLedger(UnitLanes):
+class UnitLedger(UnitKeys):
     """The ledger's verbs; a store adds how a unit is read, changed and found."""
 
     @abstractmethod

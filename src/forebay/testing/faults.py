@@ -28,6 +28,7 @@ from forebay.model.exchange import (
     Want,
 )
 from forebay.model.job import Event, Job, NewJob
+from forebay.model.key import ApiKey
 from forebay.model.lane import Lane
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
@@ -201,6 +202,24 @@ class FaultyLedger:
 
     def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]:
         return self._call(self._ledger.recall, tenant, keys)
+
+    def add_key(self, key: ApiKey, action: Action) -> None:
+        return self._call(self._ledger.add_key, key, action)
+
+    def revoke_key(self, key_id: str, action: Action) -> Acted:
+        return self._call(self._ledger.revoke_key, key_id, action)
+
+    def get_key(self, key_id: str) -> ApiKey | None:
+        return self._call(self._ledger.get_key, key_id)
+
+    def keys(self) -> list[ApiKey]:
+        return self._call(self._ledger.keys)
+
+    def begin_request(self, tenant: str, key: str, token: str, for_s: float) -> bool:
+        return self._call(self._ledger.begin_request, tenant, key, token, for_s)
+
+    def end_request(self, tenant: str, key: str, token: str) -> None:
+        return self._call(self._ledger.end_request, tenant, key, token)
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         return self._call(self._ledger.forget, tenant, document, action)

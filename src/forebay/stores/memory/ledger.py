@@ -11,6 +11,7 @@ from forebay.clock import Clock, SystemClock
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
 from forebay.model.job import Job
+from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
 from forebay.model.task import Status, Task
 from forebay.rules.actions import audited
@@ -18,6 +19,7 @@ from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_PROMOTED
 from forebay.stores.checks import check_repeat
 from forebay.stores.memory.index import Index
+from forebay.stores.unit_keys import Taken
 from forebay.stores.units import UnitLedger, summed
 
 T = TypeVar("T")
@@ -39,6 +41,8 @@ class MemoryLedger(UnitLedger):
         self._answers: dict[str, list[Acted]] = {}
         self._left_usage: list[tuple[str, Usage, float]] = []
         self._paused: dict[str, Pause] = {}
+        self._api_keys: dict[str, ApiKey] = {}
+        self._requests: dict[tuple[str, str], Taken] = {}
         self._places: dict[str, Endpoint] = {}
 
     def _task(self, task_id: str) -> Task | None:
@@ -164,6 +168,23 @@ class MemoryLedger(UnitLedger):
     def _record(self, audit: Audit, answer: list[Acted]) -> None:
         self._audit[audit.id] = audit
         self._answers[audit.id] = answer
+
+    def _put_key(self, key: ApiKey) -> None:
+        self._api_keys.setdefault(key.id, key)
+
+    def _change_key(self, key_id: str, step: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
+        if key_id in self._api_keys:
+            self._api_keys[key_id] = step(self._api_keys[key_id])
+        return self._api_keys.get(key_id)
+
+    def _all_keys(self) -> list[ApiKey]:
+        return [*self._api_keys.values()]
+
+    def _change_request(self, tenant: str, key: str, step: Callable[[Taken | None], Taken | None]) -> Taken | None:
+        taken = step(self._requests.pop((tenant, key), None))
+        if taken is not None:
+            self._requests[tenant, key] = taken
+        return taken
 
     def audit(self, *, most: int = 100) -> list[Audit]:
         with self.guard:

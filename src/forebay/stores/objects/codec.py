@@ -8,6 +8,7 @@ from typing import Any
 
 from forebay.model.exchange import Acted, Session, Usage
 from forebay.model.job import Event, Job
+from forebay.model.key import ApiKey
 from forebay.model.task import Attempt, Role, Status, Task, WaitReason
 from forebay.rules.unit import Unit
 
@@ -48,6 +49,10 @@ def unit_of(data: dict[str, Any]) -> Unit:
 
 def session_of(data: dict[str, Any]) -> Session:
     return Session(**{**data, "kinds": tuple(data["kinds"])})
+
+
+def key_of(data: dict[str, Any]) -> ApiKey:
+    return ApiKey(**{**data, "scopes": tuple(data["scopes"])})
 
 
 def _task(fields: dict[str, Any]) -> Task:

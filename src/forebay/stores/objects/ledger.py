@@ -6,6 +6,7 @@ every unit, so it is no ledger for many tasks: an index by time and lane is what
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import defaultdict
@@ -22,6 +23,7 @@ from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreBusy
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
 from forebay.model.task import Status, Task
 from forebay.rules import fairness
@@ -30,6 +32,7 @@ from forebay.rules.fairness import Line, Place
 from forebay.rules.unit import Unit
 from forebay.stores.checks import check_repeat
 from forebay.stores.objects import codec
+from forebay.stores.unit_keys import Taken
 from forebay.stores.units import ACTIONS_KEPT, UnitLedger, summed
 
 T = TypeVar("T")
@@ -211,6 +214,29 @@ class ObjectsLedger(UnitLedger):
     def _record(self, audit: Audit, answer: list[Acted]) -> None:
         line = {"order": time.time_ns(), "answer": [asdict(one) for one in answer], "line": asdict(audit)}
         self._put_new(f"audit/{audit.id}", codec.pack(line))
+
+    def _put_key(self, key: ApiKey) -> None:
+        self._put_new(f"keys/{key.id}", codec.pack(asdict(key)))
+
+    def _change_key(self, key_id: str, step: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
+        def swap(data: dict[str, Any]) -> tuple[bytes, ApiKey]:
+            changed = step(codec.key_of(data))
+            return codec.pack(asdict(changed)), changed
+
+        return self._swap(f"keys/{key_id}", swap)
+
+    def _all_keys(self) -> list[ApiKey]:
+        return [*map(codec.key_of, self._all("keys"))]
+
+    def _change_request(self, tenant: str, key: str, step: Callable[[Taken | None], Taken | None]) -> Taken | None:
+        def swap(data: dict[str, Any]) -> tuple[bytes, Taken | None]:
+            taken = step(data["taken"] and (data["taken"][0], data["taken"][1]))
+            return codec.pack({"taken": taken}), taken
+
+        # By its hash: a key may hold what no path may.
+        path = f"requests/{tenant}/{hashlib.sha256(key.encode()).hexdigest()}"
+        self._put_new(path, codec.pack({"taken": None}))
+        return self._swap(path, swap)
 
     def audit(self, *, most: int = 100) -> list[Audit]:
         lines = sorted(self._all("audit"), key=lambda data: -data["order"])[:most]

@@ -26,14 +26,24 @@ from forebay.model.exchange import (
     Want,
 )
 from forebay.model.job import Event, Job, NewJob
+from forebay.model.key import ApiKey
 from forebay.model.lane import Lane
 from forebay.model.names import check_instant
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
 from forebay.stores.base import MAX_RESCUED
-from forebay.stores.checks import check_ages, check_batch, check_drain, check_exchange, check_pause, check_targets
-from forebay.stores.sql import acting, exchange, reads, writes
+from forebay.stores.checks import (
+    check_ages,
+    check_batch,
+    check_drain,
+    check_exchange,
+    check_key,
+    check_pause,
+    check_request,
+    check_targets,
+)
+from forebay.stores.sql import acting, exchange, keys, reads, writes
 from forebay.stores.sql.lines import Guess
 from forebay.stores.sql.statement import Steps
 from forebay.stores.sql.transaction import Transaction
@@ -202,6 +212,27 @@ class SqlLedger(ABC):
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         return self._write(acting.forget, tenant, document, action)
+
+    def add_key(self, key: ApiKey, action: Action) -> None:
+        self._write(keys.add, check_key(key, action), action)
+
+    def revoke_key(self, key_id: str, action: Action) -> Acted:
+        check_drain(key_id, action)
+        return self._write(keys.revoke, key_id, action)
+
+    def get_key(self, key_id: str) -> ApiKey | None:
+        return self._look(keys.get, ids.check_id(key_id))
+
+    def keys(self) -> list[ApiKey]:
+        return self._look(keys.every)
+
+    def begin_request(self, tenant: str, key: str, token: str, for_s: float) -> bool:
+        check_request(tenant, key, token, for_s)
+        return self._write(keys.begin, tenant, key, token, for_s)
+
+    def end_request(self, tenant: str, key: str, token: str) -> None:
+        check_request(tenant, key, token)
+        self._write(keys.end, tenant, key, token)
 
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         return self._look(reads.blobs_in_use, tenant, sha256s)

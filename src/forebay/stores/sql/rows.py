@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Audit, Session
 from forebay.model.job import Event, Job
+from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
 from forebay.model.task import Attempt, Role, Status, Task, WaitReason
 
@@ -110,6 +111,14 @@ def audit(row: Row) -> Audit:
 def pause(row: Row) -> Pause:
     lane, at, until, note = row
     return Pause(lane=lane, at=at, until=until, note=note)
+
+
+KEY_NAMES = ("id", "name", "sha256", "scopes", "tenant", "expires_at", "created_at", "revoked_at")
+
+
+def key(row: Row) -> ApiKey:
+    fields = dict(zip(KEY_NAMES, row, strict=True))
+    return ApiKey(**{**fields, "scopes": _tuple(fields["scopes"])})
 
 
 def event(row: Row) -> Event:

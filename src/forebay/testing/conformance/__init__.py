@@ -5,6 +5,7 @@ from forebay.testing.conformance.canceling import CancelPromises
 from forebay.testing.conformance.claiming import ClaimPromises
 from forebay.testing.conformance.fencing import FencePromises
 from forebay.testing.conformance.finishing import JobPromises
+from forebay.testing.conformance.keying import KeyPromises
 from forebay.testing.conformance.living import SessionPromises
 from forebay.testing.conformance.losing import LostResultPromises
 from forebay.testing.conformance.pausing import PausePromises
@@ -44,6 +45,7 @@ class LedgerSuite(
     RemovalPromises,
     ReadPromises,
     RefusalPromises,
+    KeyPromises,
     RacePromises,
 ):
     """All of them. A store's test class defines `make_ledger`, and `reopen` if its data outlives the object."""

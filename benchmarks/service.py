@@ -1,0 +1,175 @@
+"""The HTTP API under load: listeners, submissions at a rate, looks at jobs, one large upload; and what it costs.
+
+A server without a worker on SQLite, in a process of its own; clients in this one, on the same cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from benchmarks.ledger import fsync_ms
+from tests.pipelines.ground import pdf
+
+_ENDS_WITHIN_S = 30
+_LARGE = 64 * 1024 * 1024
+_LOOK_EACH = 5
+
+
+class Target:
+    def __init__(self, address: str, pid: int) -> None:
+        self.address = address
+        self._status = Path(f"/proc/{pid}/status")
+        self._stat = Path(f"/proc/{pid}/stat")
+
+    def cpu_s(self) -> float:
+        """Of the server alone: whoever else is busy on this machine does not count."""
+        fields = self._stat.read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self, field: str = "VmRSS") -> float:
+        line = next(line for line in self._status.read_text().splitlines() if line.startswith(field))
+        return int(line.split()[1]) / 1024
+
+
+@contextmanager
+def started(home: Path) -> Iterator[Target]:
+    command = [sys.executable, "-m", "forebay", "serve", "--no-worker", "--port", "0", "-o", "ndjson"]
+    variables = {**os.environ, "FOREBAY_HOME": str(home), "FOREBAY_LOG_LEVEL": "warning"}
+    variables["FOREBAY_UPLOAD_MAX_BYTES"] = str(2 * _LARGE)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as process:
+        try:
+            assert process.stdout is not None
+            yield Target(json.loads(process.stdout.readline())["address"], process.pid)
+        finally:
+            process.terminate()
+            process.wait(_ENDS_WITHIN_S)
+
+
+class Load:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+        self._document = pdf(1)
+        self.statuses: Counter[str] = Counter()
+        self.looks_ms: list[float] = []
+        self.submits_ms: list[float] = []
+        self.jobs: list[str] = []
+        self.heard = 0
+
+    async def submit(self, number: int) -> None:
+        """Each document is another one."""
+        began = time.perf_counter()
+        answer = await self._client.post("/v1/jobs", content=self._document + b"\n%% " + str(number).encode())
+        self.submits_ms.append(1000 * (time.perf_counter() - began))
+        self.statuses[f"submit {answer.status_code}"] += 1
+        if answer.status_code == 202:
+            self.jobs.append(answer.json()["id"])
+
+    async def look(self, number: int) -> None:
+        began = time.perf_counter()
+        answer = await self._client.get(f"/v1/jobs/{self.jobs[number % len(self.jobs)]}")
+        self.looks_ms.append(1000 * (time.perf_counter() - began))
+        self.statuses[f"look {answer.status_code}"] += 1
+
+    async def listen(self, path: str) -> None:
+        async with self._client.stream("GET", path) as answer:
+            self.statuses[f"listen {answer.status_code}"] += 1
+            async for line in answer.aiter_lines():
+                self.heard += line.startswith("event: ")
+
+    async def counted(self, request: Coroutine[Any, Any, None]) -> None:
+        try:
+            await request
+        except httpx2.TransportError as error:
+            self.statuses[type(error).__name__] += 1
+
+    async def at_a_rate(self, per_s: int, seconds: float) -> None:
+        """As many a second as were asked for, whether earlier ones are answered or not; a look with some."""
+        began = time.perf_counter()
+        running: set[asyncio.Task[None]] = set()
+        for number in range(int(per_s * seconds)):
+            await asyncio.sleep(max(0.0, began + number / per_s - time.perf_counter()))
+            asked = [self.submit(number + 1_000_000)]
+            if number % _LOOK_EACH == 0:
+                asked.append(self.look(number))
+            for each in asked:
+                task = asyncio.create_task(self.counted(each))
+                running.add(task)
+                task.add_done_callback(running.discard)
+        await asyncio.gather(*running)
+        print(f"{per_s}/s asked for, {per_s * seconds / (time.perf_counter() - began):.0f}/s reached")
+
+
+async def measured(target: Target, listeners: int, per_s: int, seconds: float) -> None:
+    bounds = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+    client = httpx2.AsyncClient(base_url=target.address, timeout=60, limits=bounds, trust_env=False)
+    async with client:
+        load = Load(client)
+        for start in range(0, listeners, 20):
+            await asyncio.gather(*(load.submit(number) for number in range(start, min(start + 20, listeners))))
+        print(f"{'empty of listeners':<32} {target.memory_mb():6.0f} MB")
+        paths = [f"/v1/jobs/{job_id}/events" for job_id in load.jobs] + ["/v1/events"] * 10
+        listening = [asyncio.create_task(load.listen(path)) for path in paths]
+        await asyncio.sleep(3)
+        print(f"{f'{len(paths)} listeners':<32} {target.memory_mb():6.0f} MB, {load.heard} events heard")
+        load.submits_ms.clear()
+        used = target.cpu_s()
+        await load.at_a_rate(per_s, seconds)
+        spent_ms = 1000 * (target.cpu_s() - used) / (per_s * seconds)
+        print(f"{'CPU for a submission':<32} {spent_ms:6.1f} ms, with all that was told meanwhile")
+        print(f"{'after that load':<32} {target.memory_mb():6.0f} MB, peak {target.memory_mb('VmHWM'):.0f} MB")
+        for each in listening:
+            each.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
+        for what, found in (("submit", load.submits_ms), ("GET /jobs/{id}", load.looks_ms)):
+            cut = statistics.quantiles(found, n=100)
+            print(f"{what:<32} p50 {cut[49]:6.1f} ms  p99 {cut[98]:6.1f} ms")
+        print(dict(load.statuses))
+
+
+async def large(target: Target) -> None:
+    async def pieces() -> object:
+        yield pdf(1)
+        for _ in range(_LARGE // 65536):
+            yield b"\n" * 65536
+
+    async with httpx2.AsyncClient(base_url=target.address, timeout=120, trust_env=False) as client:
+        await client.post("/v1/jobs", content=pdf(2))
+        before = target.memory_mb("VmHWM")
+        began = time.perf_counter()
+        answer = await client.post("/v1/jobs", content=pieces())  # type: ignore[arg-type]  # an iterator of bytes
+        took = time.perf_counter() - began
+    more = target.memory_mb("VmHWM") - before
+    print(f"64 MB upload: {answer.status_code} in {took:.1f} s, {more:+.1f} MB at its peak")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--listeners", type=int, default=1000)
+    parser.add_argument("--rate", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=10)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"fdatasync of 4 KiB: {fsync_ms(Path(folder)):.2f} ms (median)")
+        with started(Path(folder) / "large") as target:
+            asyncio.run(large(target))
+        with started(Path(folder) / "many") as target:
+            asyncio.run(measured(target, asked.listeners, asked.rate, asked.seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Slots for callers who have no limiter of their own: a session for each, which any process may renew or end."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from forebay.errors import Conflict, NotFound
+from forebay.ids import shown
+from forebay.limits.fitting import misfit
+from forebay.model.limit import check_units
+from forebay.model.limit_record import Answer, Ask, Call, Done, Hint, Record, Seat, Terms, Wish
+from forebay.rules.cooldown import COOLDOWN
+from forebay.stores.limit_base import LimitStore
+
+_JITTER = 200  # of a thousand, upward only
+_RUN = 1
+
+
+class Turn(NamedTuple):
+    """What came of asking once: a slot, or when to ask again, when it may come, and what keeps it."""
+
+    granted: bool
+    lease_s: float
+    call_timeout_s: float
+    again_s: float = 0.0
+    eta_s: float = 0.0
+    ahead: int = 0
+    blocked_by: tuple[str, ...] = ()
+
+
+class _Held(NamedTuple):
+    seat: Seat
+    call: Call
+
+
+class Lender:
+    """All that is known of a slot is in the limit's store; `owner` is who took it, and nobody else finds it."""
+
+    def __init__(self, store: LimitStore) -> None:
+        self._store = store
+
+    def count(self, limit: str, owner: str) -> int:
+        """How many slots they hold or wait for."""
+        seats = self._record(limit)["seats"].values()
+        return sum(1 for seat in seats if _owned(seat, owner) and (seat["calls"] or seat["runs"]))
+
+    def ask(self, limit: str, slot_id: str, n: int, *, owner: str, label: str, units: dict[str, int]) -> Turn:
+        """The n-th time that somebody asks for this slot; they keep their place in line between two times."""
+        checked = check_units(units)
+        wish: Wish = {"id": _RUN, "key": "", "count": 1, "units": checked, "label": label, "front": 0}
+        asked = _said(slot_id, n, owner)
+        asked["runs"] = [wish]
+        answer = self._exchange(limit, asked)
+        terms = answer["terms"][0]
+        if (never := misfit(limit, terms, checked)) is not None:
+            self.leave(limit, slot_id, n + 1, owner=owner)
+            raise never
+        if answer["grants"]:
+            heard = _said(slot_id, 0, owner)
+            heard["heard"] = answer["grants"][-1]["g"]
+            self._store.renew(limit, heard)
+            return _granted(terms)
+        turn = _granted(terms)._replace(granted=False, again_s=1.0)
+        for wait in answer["waits"]:
+            turn = turn._replace(again_s=wait["again"] / 1000, eta_s=wait["eta"] / 1000)
+            turn = turn._replace(ahead=wait["ahead"], blocked_by=tuple(wait["by"]))
+        return turn
+
+    def leave(self, limit: str, slot_id: str, n: int, *, owner: str) -> None:
+        """Wait no longer; what was granted just then is given back unused."""
+        self._exchange(limit, _said(slot_id, n, owner))
+        held = self._found(self._record(limit), slot_id, owner)
+        if held is not None:
+            self._end(limit, slot_id, owner, held, {"id": held.call["id"], "outcome": "unsent", "units": {}}, [])
+
+    def renew(self, limit: str, slot_id: str, *, owner: str, start: bool = False) -> Turn:
+        """Keep a slot; `start` makes its call count from now on, where it starts later than it was granted."""
+        held = self._held(limit, slot_id, owner)
+        asked = _of(held.seat, slot_id, owner, 0 if not start else held.seat["n"] + 1)
+        if not start:
+            return _granted(self._store.renew(limit, asked)["terms"][0])
+        asked["starts"] = [held.call["id"]]
+        answer = self._exchange(limit, asked)
+        if not answer["starts"]:
+            raise Conflict(
+                f"The slot of limit {limit!r} is too old, or the limit is closed for now.",
+                remedy="Give it back as unsent and take another.",
+            )
+        return _granted(answer["terms"][0])
+
+    def end(
+        self,
+        limit: str,
+        slot_id: str,
+        *,
+        owner: str,
+        outcome: str = "ok",
+        units: dict[str, int] | None = None,
+        throttled: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        """Give it back, with what became of the call; one that was throttled cools the limit down for everybody."""
+        held = self._held(limit, slot_id, owner)
+        hints: list[Hint] = []
+        if throttled:
+            wait = -1 if retry_after_s is None else int(retry_after_s * 1000)
+            jitter = random.randrange(_JITTER + 1)  # noqa: S311 - spreads workers
+            hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": wait, "jitter": jitter}]
+        done: Done = {"id": held.call["id"], "outcome": "" if throttled else outcome, "units": units or {}}
+        self._end(limit, slot_id, owner, held, done, hints)
+
+    def _end(self, limit: str, slot_id: str, owner: str, held: _Held, done: Done, hints: list[Hint]) -> None:  # noqa: PLR0917 - of this class only
+        asked = _of(held.seat, slot_id, owner, held.seat["n"] + 1)
+        asked["done"] = [done]
+        asked["hints"] = hints
+        self._exchange(limit, asked)
+
+    def _exchange(self, limit: str, asked: Ask) -> Answer:
+        answer = self._store.exchange(limit, asked)
+        if answer["status"] == "unknown":
+            raise _no_limit(limit)
+        return answer
+
+    def _record(self, limit: str) -> Record:
+        record, _ = self._store.read(limit)
+        if record is None or not record["eras"]:
+            raise _no_limit(limit)
+        return record
+
+    def _held(self, limit: str, slot_id: str, owner: str) -> _Held:
+        held = self._found(self._record(limit), slot_id, owner)
+        if held is None:
+            raise NotFound(
+                f"There is no slot {shown(slot_id)} of limit {limit!r}: it was given back, or not renewed in time.",
+                remedy="Take another one, and renew it before its lease is over.",
+            )
+        return held
+
+    @staticmethod
+    def _found(record: Record, slot_id: str, owner: str) -> _Held | None:
+        seat = record["seats"].get(slot_id)
+        if seat is None or not seat["calls"] or not _owned(seat, owner):
+            return None
+        return _Held(seat, seat["calls"][0])
+
+
+def _owned(seat: Seat, owner: str) -> bool:
+    return seat["label"] == owner
+
+
+def _granted(terms: Terms) -> Turn:
+    return Turn(True, terms["lease"] / 1000, terms["call"] / 1000)  # noqa: FBT003 - the first of its fields
+
+
+def _of(seat: Seat, slot_id: str, owner: str, n: int) -> Ask:
+    asked = _said(slot_id, n, owner)
+    asked["heard"], asked["next"], asked["acked"] = seat["g"], seat["next"], seat["n"]
+    return asked
+
+
+def _said(slot_id: str, n: int, owner: str) -> Ask:
+    return {
+        "sid": slot_id,
+        "n": n,
+        "heard": 0,
+        "next": 1,
+        "label": owner,
+        "seen": -1,
+        "elapsed": 0,
+        "version": 0,
+        "acked": 0,
+        "sure": 0,
+        "tv": -1,
+        "done": [],
+        "hints": [],
+        "starts": [],
+        "runs": [],
+    }
+
+
+def _no_limit(limit: str) -> NotFound:
+    return NotFound(f"There is no limit {shown(limit)}.", remedy="Define it: `forebay limits set`.")

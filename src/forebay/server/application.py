@@ -1,0 +1,104 @@
+"""Puts the HTTP face together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from importlib.metadata import version
+from typing import Unpack
+
+from fastapi import FastAPI
+
+from forebay.app.forebay import Forebay
+from forebay.errors import MissingExtra, StoreError
+from forebay.model.task import DEFAULT_TENANT
+from forebay.observe.events import subscribe
+from forebay.observe.metrics import Metrics
+from forebay.server import (
+    callbacks,
+    dead,
+    docs_page,
+    health,
+    jobs,
+    limits,
+    problems,
+    records,
+    results,
+    slots,
+    streams,
+    submitting,
+    tasks,
+    workers,
+)
+from forebay.server.guarding import Guard
+from forebay.server.service import Patience, Service
+from forebay.server.watching import Watcher
+
+_PROBE = b"forebay serve was here\n"
+
+
+def create_app(
+    app: Forebay,
+    *,
+    keyed: bool = False,
+    loopback: bool = True,
+    **patience: Unpack[Patience],
+) -> FastAPI:
+    """An ASGI application over the stores of `app`, which stays the caller's to close.
+
+    `keyed` says that there are API keys; it finds out by itself when the first one is made. `loopback` says that
+    only this machine can reach it.
+    """
+    metrics = _metrics()
+    service = Service(app, keyed=keyed, loopback=loopback, metrics=metrics, **patience)
+    watcher = Watcher(service)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        stop_counting: Callable[[], None] = subscribe(metrics) if metrics is not None else (lambda: None)
+        # The first put makes the folder; a store that does not answer now is found out by /readyz.
+        with suppress(StoreError):
+            await service.take(_touch, app)
+        # Now rather than in the midst of the first request; who has no documents need not have what reads them.
+        with suppress(MissingExtra):
+            await service.take(lambda: app.documents.pipeline)
+        watching = asyncio.create_task(watcher.run())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            stop_counting()
+            await app.aclose_documents()
+            service.close()
+
+    made = FastAPI(
+        title="Forebay",
+        version=version("forebay"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    made.state.service = service
+    made.state.watcher = watcher
+    made.openapi = partial(docs_page.description, made)  # type: ignore[method-assign]  # as FastAPI's docs have it
+    problems.install(made)
+    made.add_middleware(Guard, service=service)
+    made.include_router(health.router(loopback=loopback))
+    for each in (submitting, jobs, results, streams, tasks, dead, workers, limits, slots, callbacks, records, docs_page):
+        made.include_router(each.router)
+    return made
+
+
+def _metrics() -> Metrics | None:
+    try:
+        return Metrics()
+    except MissingExtra:
+        return None
+
+
+def _touch(app: Forebay) -> None:
+    app.blobs.delete(app.blobs.put(DEFAULT_TENANT, _PROBE))

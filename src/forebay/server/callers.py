@@ -1,0 +1,96 @@
+"""Finds out who asks, by the API key that comes with a request, and what they may do."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from forebay.model.key import ApiKey, Scope, key_id_of
+from forebay.model.task import DEFAULT_TENANT
+from forebay.server.problems import Refused
+from forebay.server.service import Service, Serving
+
+_BEARER = HTTPBearer(
+    auto_error=False,
+    description="An API key, made by `forebay keys create`; on loopback none is needed as long as there is none.",
+)
+_CHALLENGE = {"www-authenticate": 'Bearer realm="forebay"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Without a tenant they see all of them, and submit for the default one."""
+
+    who: str
+    tenant: str | None = None
+    key: ApiKey | None = None
+
+    @property
+    def own_tenant(self) -> str:
+        return self.tenant or DEFAULT_TENANT
+
+    def sees(self, tenant: str) -> bool:
+        return self.tenant in {None, tenant}
+
+    def may(self, scope: Scope) -> bool:
+        return self.key is None or self.key.may(scope)
+
+
+async def caller_of(service: Serving, sent: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> Caller:
+    if sent is None:
+        if not service.keyed:
+            service.keyed = bool(await service.ask(service.app.ledger.keys))
+        if service.keyed:
+            raise _unknown("no_key", "This needs an API key.")
+        return Caller(who="http")
+    return await _known(service, sent.credentials)
+
+
+async def _known(service: Service, token: str) -> Caller:
+    key_id = key_id_of(token)
+    key = None if key_id is None else await service.ask(service.app.ledger.get_key, key_id)
+    sha256 = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+    # Compared in any case, so that the time tells nothing of which ids there are.
+    same = hmac.compare_digest(sha256, key.sha256 if key else "0" * 64)
+    if key is None or not same or not key.alive(time.time()):
+        raise _unknown("bad_key", "The API key is unknown, expired or revoked.")
+    return Caller(who=f"key:{key.id}", tenant=key.tenant, key=key)
+
+
+def _unknown(code: str, what: str) -> Refused:
+    return Refused(
+        401, code, what, remedy="Send Authorization: Bearer KEY; `forebay keys create` makes one.", headers=_CHALLENGE
+    )
+
+
+def needs(scope: Scope, *, everywhere: bool = False) -> Any:  # noqa: ANN401 - as FastAPI's own
+    """A dependency; `everywhere` is for what concerns all tenants."""
+
+    async def check(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
+        if not caller.may(scope):
+            raise Refused(
+                403, "missing_scope", f"The API key has no scope {scope}.", remedy=f"Use a key with the scope {scope}."
+            )
+        if everywhere and caller.tenant is not None:
+            raise Refused(
+                403,
+                "tenant_key",
+                f"The API key is that of the tenant {caller.tenant}, and this concerns all of them.",
+                remedy="Use a key without a tenant.",
+            )
+        return caller
+
+    return Depends(check)
+
+
+Reader = Annotated[Caller, needs(Scope.READ)]
+Submitter = Annotated[Caller, needs(Scope.SUBMIT)]
+Operator = Annotated[Caller, needs(Scope.OPERATE)]
+Overseer = Annotated[Caller, needs(Scope.OPERATE, everywhere=True)]
+Admin = Annotated[Caller, needs(Scope.ADMIN, everywhere=True)]

@@ -1,0 +1,106 @@
+"""Shows limits and changes them, for every process at once: /v1/limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import JSONResponse
+
+from forebay.errors import NotFound
+from forebay.limits.limiter import Limiter
+from forebay.server import paging
+from forebay.server.bodies import JsonRoute
+from forebay.server.callers import Overseer, Reader
+from forebay.server.problems import not_there
+from forebay.server.service import Service, Serving
+from forebay.server.shapes import ForgottenShape, LimitList, LimitOrder, LimitShape, PauseOrder, ResetOrder, answers
+
+router = APIRouter(prefix="/v1", tags=["limits"], route_class=JsonRoute)
+Name = Annotated[str, Path(pattern=r"^[a-z0-9_.-]{1,64}$", description="The limit's name.")]
+_READS = (401, 403, 404, 422, 503)
+_ACTS = (400, 401, 403, 404, 413, 415, 422, 503)
+
+
+@router.get("/limits", responses=answers({200: LimitList}, 401, 403, 503))
+async def listing(service: Serving, _: Reader) -> JSONResponse:
+    """Every limit, and how it stands."""
+    return JSONResponse(await service.ask(_all, service))
+
+
+def _all(service: Service) -> dict[str, Any]:
+    limiter = service.app.limits.found()
+    if limiter is None:
+        return paging.items([])
+    return paging.items(limiter.usage(name).plain() for name in limiter.names())
+
+
+@router.get("/limits/{name}", responses=answers({200: LimitShape}, *_READS))
+async def get(service: Serving, _: Reader, name: Name) -> JSONResponse:
+    """A limit: its bounds and who set them, what is used, who holds it and who waits."""
+    return JSONResponse(await service.ask(_usage, service, name))
+
+
+def _usage(service: Service, name: str) -> dict[str, Any]:
+    return known(service, name).usage(name).plain()
+
+
+def known(service: Service, name: str) -> Limiter:
+    """The limiter, unless there is no such limit, or none at all."""
+    limiter = service.app.limits.found()
+    if limiter is None:
+        raise not_there("limit", name)
+    return limiter
+
+
+@router.patch("/limits/{name}", responses=answers({200: LimitShape}, *_ACTS))
+async def change(service: Serving, caller: Overseer, name: Name, order: LimitOrder) -> JSONResponse:
+    """Change some of a limit, or define one that there is not, as `forebay limits set` does."""
+    return JSONResponse(await service.ask(_change, service, name, order, caller.who))
+
+
+def _change(service: Service, name: str, order: LimitOrder, who: str) -> dict[str, Any]:
+    values = order.model_dump(exclude={"for_s", "note"}, exclude_none=True)
+    if "windows" in values:
+        values["windows"] = [[each["n"], each["per_s"], each["unit"]] for each in values["windows"]]
+    limiter = service.app.limiter
+    limiter.configure(name, for_s=order.for_s, note=order.note, who=who, **values)
+    return limiter.usage(name).plain()
+
+
+@router.post("/limits/{name}/pause", responses=answers({200: LimitShape}, *_ACTS))
+async def pause(service: Serving, _: Overseer, name: Name, order: PauseOrder | None = None) -> JSONResponse:
+    """Let no call start, for so long or until it is resumed; what runs goes on."""
+
+    def run() -> dict[str, Any]:
+        limiter = known(service, name)
+        limiter.pause(name, for_s=order.for_s if order else None, note=order.note if order else "")
+        return limiter.usage(name).plain()
+
+    return JSONResponse(await service.ask(run))
+
+
+@router.post("/limits/{name}/resume", responses=answers({200: LimitShape}, *_READS))
+async def resume(service: Serving, _: Overseer, name: Name) -> JSONResponse:
+    """End a pause, a cool-down or a park; calls start at once."""
+
+    def run() -> dict[str, Any]:
+        limiter = known(service, name)
+        limiter.resume(name)
+        return limiter.usage(name).plain()
+
+    return JSONResponse(await service.ask(run))
+
+
+@router.post("/limits/{name}/reset", responses=answers({200: ForgottenShape}, *_ACTS))
+async def reset(service: Serving, _: Overseer, name: Name, order: ResetOrder | None = None) -> JSONResponse:
+    """Forget what processes hold that have ended, or all of it; never needed to go on."""
+
+    def run() -> dict[str, Any]:
+        try:
+            count = known(service, name).reset(name, everything=bool(order and order.everything))
+        except NotFound:
+            raise not_there("limit", name) from None
+        return {"limit": name, "forgotten_count": count}
+
+    return JSONResponse(await service.ask(run))

@@ -1,0 +1,46 @@
+"""Reads what a client prefers: how long it would wait for an end before it is told to come back."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated
+
+from fastapi import Header
+
+from forebay.app.waiting import looks
+from forebay.model.job import Job
+from forebay.model.task import Task
+from forebay.server.service import Service
+
+MAX_WAIT_S = 60
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?(?=$|[,;\s])")
+Prefer = Annotated[
+    str | None,
+    Header(max_length=256, description=f"`wait=N`: answer when it has ended, or after N s, {MAX_WAIT_S} at most."),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        description="The same request again under the same key gets the first answer, and is done once.",
+    ),
+]
+
+
+def wait_s(prefer: str | None) -> float:
+    found = _WAIT.search(prefer or "")
+    return 0.0 if found is None else float(min(MAX_WAIT_S, int(found[1])))
+
+
+async def ended(service: Service, identifier: str, within_s: float) -> Task | Job | None:
+    """What it has become once it has ended; None if it has not within that time."""
+    for pause_s in looks(within_s):
+        found = await service.ask(service.app.get, identifier)
+        if found.status.terminal:
+            return found
+        if service.stopping.is_set() or not pause_s:
+            break
+        await asyncio.sleep(pause_s)
+    return None

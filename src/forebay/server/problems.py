@@ -1,0 +1,177 @@
+"""Turns every error into one problem document (RFC 9457): what went wrong, what to do, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from math import ceil
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path
+
+from forebay.errors import BadDocument, Busy, ForebayError, StoreError
+from forebay.ids import printable, shown
+from forebay.rules.verdict import ErrorClass
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+_MAX_NAMED = 20
+_CODES = {404: "no_such_path", 405: "method_not_allowed"}
+_DOCUMENTS = {ErrorClass.UNSUPPORTED_FORMAT: 415}
+log = logging.getLogger("forebay.server")
+
+
+class Refused(ForebayError):
+    """A request that HTTP itself has a status for; `closing` ends the connection, since its body was not read."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        what: str,
+        *,
+        remedy: str = "",
+        headers: Mapping[str, str] | None = None,
+        closing: bool = False,
+    ) -> None:
+        super().__init__(what, remedy=remedy)
+        self.status = status
+        self.own_code = code
+        self.headers = {**(headers or {}), **({"connection": "close"} if closing else {})}
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    request_id: str,
+    remedy: str = "",
+    retry_after: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> Response:
+    document = {
+        "type": f"urn:forebay:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": printable(detail),
+        "code": code,
+        "remedy": remedy,
+        "request_id": request_id,
+        **(more or {}),
+    }
+    told = dict(headers or {})
+    if retry_after is not None:
+        document["retry_after"] = retry_after
+        told["retry-after"] = str(retry_after)
+    body = json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return Response(body, status, told, media_type=MEDIA_TYPE)
+
+
+def of_error(error: ForebayError, request_id: str) -> Response:
+    status, code = error.http_status, error.code
+    headers: Mapping[str, str] = {}
+    retry_after: int | None = None
+    if isinstance(error, Refused):
+        status, code, headers = error.status, error.own_code, error.headers
+    elif isinstance(error, BadDocument):
+        code = error.error_class
+        status = _DOCUMENTS.get(ErrorClass(code), status)
+    elif isinstance(error, StoreError):
+        # A full store is one that cannot serve for now: 507 is for those who speak WebDAV.
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+    if isinstance(error, Busy):
+        retry_after = max(1, ceil(error.retry_in_s))
+    elif status == HTTPStatus.SERVICE_UNAVAILABLE and "retry-after" not in headers:
+        retry_after = RETRY_AFTER_S
+    elif "retry-after" in headers:
+        retry_after = int(headers["retry-after"])
+    return problem(
+        status,
+        code,
+        error.what,
+        request_id=request_id,
+        remedy=printable(error.remedy),
+        retry_after=retry_after,
+        headers=headers,
+    )
+
+
+def of_anything(error: BaseException, request_id: str) -> Response:
+    if isinstance(error, ForebayError):
+        return of_error(error, request_id)
+    if isinstance(error, RequestValidationError):
+        return _of_validation(error.errors(), request_id)
+    if isinstance(error, HTTPException):
+        return _of_http(error, request_id)
+    if isinstance(error, ClientDisconnect):
+        return problem(400, "client_gone", "The body ended before its time.", request_id=request_id)
+    log.error("request_failed", exc_info=error, extra={"fields": {"request_id": request_id}})
+    return problem(
+        500,
+        "bug",
+        "The server failed at this request.",
+        request_id=request_id,
+        remedy="This is a bug: report it with the request id, under which the server has logged what happened.",
+    )
+
+
+def _of_http(error: HTTPException, request_id: str) -> Response:
+    code = _CODES.get(error.status_code, HTTPStatus(error.status_code).phrase.lower().replace(" ", "_"))
+    said = "There is nothing at this path." if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
+    return problem(
+        error.status_code,
+        code,
+        said,
+        request_id=request_id,
+        remedy="See /docs for the paths and methods there are.",
+        headers=error.headers,
+    )
+
+
+def _of_validation(errors: Sequence[Any], request_id: str) -> Response:
+    named = [
+        {"at": ".".join(printable(str(part))[:100] for part in each["loc"]), "what": printable(each["msg"])}
+        for each in errors[:_MAX_NAMED]
+    ]
+    first = named[0] if named else {"at": "request", "what": "is not valid"}
+    return problem(
+        422,
+        "invalid_request",
+        f"{first['at']}: {first['what']}.",
+        request_id=request_id,
+        remedy="Correct the fields that `errors` names; /docs shows what they take.",
+        more={"errors": named},
+    )
+
+
+def install(app: FastAPI) -> None:
+    async def answer(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            error.headers = {"allow": ", ".join(_methods(request))}
+        return of_anything(error, request.scope.get("forebay_request_id", ""))
+
+    for kind in (ForebayError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
+
+
+def _methods(request: Request) -> list[str]:
+    """All that the path has: each is a route of its own, and a router names only those of the first."""
+    described = request.app.openapi()["paths"]
+    matching = (path for path in described if compile_path(path)[0].match(request.scope["path"]))
+    return sorted({method.upper() for path in matching for method in described[path]} or {"GET"})
+
+
+def not_there(what: str, identifier: str) -> Refused:
+    """The same for what is not there and for what is another tenant's."""
+    return Refused(
+        404, "not_found", f"There is no {what} {shown(identifier)}.", remedy="List those there are, or check the id."
+    )

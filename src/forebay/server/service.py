@@ -1,0 +1,91 @@
+"""What all requests share: the application, threads for calls that block, and how long a store may take to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Annotated, ParamSpec, TypedDict, TypeVar
+
+from fastapi import Depends, Request
+
+from forebay.app.forebay import Forebay
+from forebay.errors import MaybeApplied
+from forebay.observe.metrics import Metrics
+
+P = ParamSpec("P")
+T = TypeVar("T")
+THREADS = 32
+CARRIERS = 16
+ANSWER_WITHIN_S = 1.5
+SLOW_AFTER_S = 30.0
+HEARTBEAT_S = 15.0
+
+
+class Patience(TypedDict, total=False):
+    """How long stores may take to answer, how long a body may trickle, and how often listeners hear a heartbeat."""
+
+    answer_within_s: float
+    slow_after_s: float
+    heartbeat_s: float
+
+
+class Service:
+    """Nothing that must outlive a request is kept here: any number of processes may serve the same stores.
+
+    `keyed` is remembered once it is true: from the first API key on, nobody is let in without one.
+    """
+
+    def __init__(
+        self,
+        app: Forebay,
+        *,
+        keyed: bool = False,
+        loopback: bool = True,
+        metrics: Metrics | None = None,
+        answer_within_s: float = ANSWER_WITHIN_S,
+        slow_after_s: float = SLOW_AFTER_S,
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:
+        self.app = app
+        self.keyed = keyed
+        self.loopback = loopback
+        self.metrics = metrics
+        self.stopping = asyncio.Event()
+        self.slow_after_s = slow_after_s
+        self.heartbeat_s = heartbeat_s
+        self.uploads = 0
+        self._answer_within_s = answer_within_s
+        self._threads = ThreadPoolExecutor(THREADS, "forebay-request")
+        self._carriers = ThreadPoolExecutor(CARRIERS, "forebay-bytes")
+
+    async def ask(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what blocks; a store that is silent for too long is down, as far as the client is concerned."""
+        loop = asyncio.get_running_loop()
+        waiting = loop.run_in_executor(self._threads, partial(run, *args, **kwargs))
+        try:
+            return await asyncio.wait_for(waiting, self._answer_within_s)
+        except TimeoutError:
+            raise MaybeApplied(
+                f"A store has not answered within {self._answer_within_s:g} s; what was asked for may have been done.",
+                remedy="Ask again in a moment, with the same Idempotency-Key where there is one.",
+            ) from None
+
+    async def take(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what blocks for as long as it takes: bytes on their way."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._carriers, partial(run, *args, **kwargs))
+
+    def close(self) -> None:
+        for pool in (self._threads, self._carriers):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def service_of(request: Request) -> Service:
+    # Not `def`: FastAPI would take a thread for it.
+    found: Service = request.app.state.service
+    return found
+
+
+Serving = Annotated[Service, Depends(service_of)]

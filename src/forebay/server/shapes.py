@@ -1,0 +1,297 @@
+"""What requests and answers look like, for the description of the API: names, types and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from forebay.model.task import Status
+
+ID = "kq3vb7x2m5ynd4cw6tgeahz2rl"
+_AT = "2026-01-27T12:05:00.000Z"
+_LINE = {"status": 503, "title": "Service Unavailable"}
+
+
+class Shape(BaseModel):
+    """More fields may come with later versions: read those you know."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Problem(Shape):
+    """RFC 9457; `code` is stable, `remedy` says what to do."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:forebay:problem:store_unreachable",
+                    "title": "Service Unavailable",
+                    "status": 503,
+                    "detail": "The ledger does not answer.",
+                    "code": "store_unreachable",
+                    "remedy": "Ask again in a moment.",
+                    "request_id": ID,
+                    "retry_after": 2,
+                }
+            ]
+        },
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    remedy: str
+    request_id: str
+    retry_after: int | None = Field(None, description="Seconds, also in the header Retry-After.")
+    errors: list[dict[str, str]] | None = Field(None, description="Each field that is not valid, and why.")
+
+
+class Healthy(Shape):
+    status: str = Field(examples=["ok"])
+
+
+class Links(Shape):
+    self: str = Field(examples=[f"/v1/jobs/{ID}"])
+
+
+class JobShape(Shape):
+    """One run of a pipeline over a document; counters are of chunks."""
+
+    id: str = Field(examples=[ID])
+    pipeline: str = Field(examples=["ocr"])
+    tenant: str = Field(examples=["default"])
+    status: Status
+    label: str | None = Field(None, description="The document's name, cleaned.", examples=["scan.pdf"])
+    document: str | None = Field(None, description="The sha256 of its bytes.")
+    created_at: str = Field(examples=[_AT])
+    finished_at: str | None = None
+    progress: float = Field(examples=[0.25])
+    chunk_count: int = Field(examples=[4])
+    pending_count: int
+    running_count: int
+    completed_count: int
+    failed_count: int
+    canceled_count: int
+    error_class: str | None = None
+    error_text: str | None = None
+    links: Links | None = None
+
+
+class TaskShape(Shape):
+    id: str = Field(examples=[ID])
+    kind: str = Field(examples=["call_api"])
+    tenant: str = Field(examples=["default"])
+    status: Status
+    created_at: str = Field(examples=[_AT])
+    retry_count: int
+    max_retries: int
+    chunk_index: int | None = None
+    error_class: str | None = None
+    error_text: str | None = None
+
+
+class JobPage(Shape):
+    items: list[JobShape]
+    next: str | None = Field(None, description="The `cursor` of the next page; none after the last.")
+
+
+class TaskPage(Shape):
+    items: list[TaskShape]
+    next: str | None = Field(None, description="The `cursor` of the next page; none after the last.")
+
+
+class ReasonShape(Shape):
+    code: str = Field(examples=["cooldown"])
+    text: str
+    until: str | None = None
+
+
+class WhyShape(Shape):
+    """Why it does not run now, the first reason first, and when it probably will."""
+
+    reasons: list[ReasonShape]
+    eta_s: float | None = None
+    end_eta_s: float | None = None
+    more_workers_help: bool | None = None
+
+
+class ActedShape(Shape):
+    id: str = Field(examples=[ID])
+    outcome: str = Field(examples=["done"])
+
+
+class SubmittedShape(Shape):
+    id: str = Field(examples=[ID])
+    links: Links
+
+
+class Items(Shape):
+    items: list[dict[str, Any]]
+
+
+class TaskOrder(BaseModel):
+    """A task to be run by a worker that knows its kind."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"kind": "call_api", "payload": {"url": "https://example.org"}}]},
+    )
+
+    kind: str = Field(pattern=r"^[a-z0-9_.-]{1,64}$")
+    payload: Any = None
+    priority: int | None = Field(None, ge=-100, le=100)
+    delay_s: float | None = Field(None, ge=0, le=366 * 86_400)
+    timeout_s: float | None = Field(None, ge=0, le=366 * 86_400)
+    max_retries: int | None = Field(None, ge=0, le=1_000_000)
+    tags: list[str] | None = Field(None, max_length=32)
+
+
+class RetryOrder(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"force": False}]})
+
+    force: bool = Field(default=False, description="Give all retries back to what used them up.")
+    note: str = Field("", max_length=1000, description="Why, for the audit trail.")
+
+
+class NoteOrder(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"note": "sent twice"}]})
+
+    note: str = Field("", max_length=1000, description="Why, for the audit trail.")
+
+
+class WindowShape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    n: int = Field(ge=0, le=1_000_000_000, strict=True)
+    per_s: float = Field(ge=0.001, le=400 * 86_400)
+    unit: str = Field("calls", pattern=r"^[a-z0-9_.-]{1,64}$")
+
+
+class LimitOrder(BaseModel):
+    """Some fields of a limit; with `for_s` they hold for that long, else until they are changed again."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"in_flight": 5, "windows": [{"n": 190, "per_s": 60}], "note": "new contract"}]
+        },
+    )
+
+    in_flight: int | None = Field(None, ge=0, le=1_000_000_000, strict=True, description="0 pauses the limit.")
+    windows: list[WindowShape] | None = Field(None, max_length=8)
+    call_timeout_s: float | None = Field(None, gt=0, le=86_400)
+    for_s: float | None = Field(None, ge=0.001, le=366 * 86_400)
+    note: str = Field("", max_length=200)
+
+
+class PauseOrder(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"for_s": 600, "note": "maintenance"}]})
+
+    for_s: float | None = Field(None, ge=0.001, le=366 * 86_400, description="Until it is resumed, if none is given.")
+    note: str = Field("", max_length=200)
+
+
+class ResetOrder(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"everything": False}]})
+
+    everything: bool = Field(default=False, description="Also running calls, the usage of windows and a cool-down.")
+
+
+class LimitShape(Shape):
+    name: str = Field(examples=["adobe"])
+    in_flight: int = Field(description="Calls in progress.")
+    free: int | None
+    waiting: int
+    blocked_by: list[str]
+    eta_s: float | None
+    paused: bool
+    cooldown_for_s: float
+
+
+class LimitList(Shape):
+    items: list[LimitShape]
+
+
+class ForgottenShape(Shape):
+    limit: str
+    forgotten_count: int
+
+
+class EndpointShape(Shape):
+    """A URL that callbacks go to."""
+
+    id: str = Field(examples=[ID])
+    tenant: str
+    url: str = Field(examples=["https://example.com/hooks/forebay"])
+    created_at: str = Field(examples=[_AT])
+    disabled_at: str | None = None
+    deliveries: list[TaskShape]
+
+
+class SecretShape(Shape):
+    """What a receiver verifies with, as Standard Webhooks has it."""
+
+    id: str = Field(examples=[ID])
+    url: str
+    secret: str = Field(examples=["whsec_…"])
+
+
+class SlotOrder(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"units": {"pages": 15}, "wait_s": 10, "label": "invoice 7"}]}
+    )
+
+    units: dict[str, int] = Field(default_factory=dict, max_length=16, description="What the call takes beside 1 call.")
+    wait_s: float = Field(0, ge=0, le=60, description="How long to stand in line.")
+    label: str = Field("", max_length=100, description="Shown to those who look at the limit.")
+
+
+class SlotShape(Shape):
+    """Leave to make one call: start it at once, renew the slot before `lease_s` is over, give it back at its end."""
+
+    id: str = Field(examples=[ID])
+    limit: str = Field(examples=["adobe"])
+    lease_s: float = Field(examples=[15.0])
+    call_timeout_s: float = Field(examples=[60.0])
+
+
+class SlotRenewal(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"start": False}]})
+
+    start: bool = Field(default=False, description="The call starts only now: let it count from now on.")
+
+
+class SlotEnd(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"outcome": "ok"}]})
+
+    outcome: Literal["ok", "failed", "unsent", "throttled"] = "ok"
+    retry_after_s: float | None = Field(None, ge=0, le=86_400, description="What the provider said with its 429.")
+    units: dict[str, int] = Field(default_factory=dict, max_length=16, description="What the call really took.")
+
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def answers(good: Mapping[int | str, Any], *bad: int) -> Responses:
+    """The good ones by their shape, or as OpenAPI has them; each bad one is a problem document."""
+    made: Responses = {
+        status: shape if isinstance(shape, dict) else _described(int(status), shape) for status, shape in good.items()
+    }
+    for status in bad:
+        made[status] = {
+            "description": HTTPStatus(status).phrase,
+            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+    return made
+
+
+def _described(status: int, shape: type[BaseModel] | None) -> dict[str, Any]:
+    named: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    return named if shape is None else {**named, "model": shape}

@@ -1,0 +1,140 @@
+"""The limiter for programs in other languages: take a slot, renew it, give it back; /v1/limits/NAME/slots."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import count
+from math import ceil
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from forebay import ids
+from forebay.errors import NotFound
+from forebay.limits.lent import Lender, Turn
+from forebay.server.bodies import JsonRoute
+from forebay.server.callers import Caller, Operator
+from forebay.server.finding import Id
+from forebay.server.limits import Name, known
+from forebay.server.problems import Refused
+from forebay.server.service import Service, Serving
+from forebay.server.shapes import SlotEnd, SlotOrder, SlotRenewal, SlotShape, answers
+
+router = APIRouter(prefix="/v1", tags=["slots"], route_class=JsonRoute)
+MAX_SLOTS = 100
+_LONGEST_PAUSE_S = 1.0
+_LONGEST_WAIT_S = 3600
+_LEAST_PAUSE_S = 0.02
+_BAD = (400, 401, 403, 404, 409, 410, 413, 415, 422, 429, 503)
+
+
+def _owner(caller: Caller) -> str:
+    return f"http:{caller.key.id if caller.key else 'anybody'}"
+
+
+def _lender(service: Service, name: str) -> Lender:
+    return known(service, name).lender
+
+
+@router.post("/limits/{name}/slots", status_code=201, responses=answers({201: SlotShape}, *_BAD))
+async def take(
+    service: Serving, caller: Operator, request: Request, name: Name, order: SlotOrder | None = None
+) -> JSONResponse:
+    """Leave to make one call, from all bounds of the limit at once; 429 says when to ask again."""
+    asked = order or SlotOrder(wait_s=0, label="")
+    owner = _owner(caller)
+    lender = await service.ask(_lender, service, name)
+    if await service.ask(lender.count, name, owner) >= MAX_SLOTS:
+        raise Refused(
+            429,
+            "too_many_slots",
+            f"This key holds or waits for {MAX_SLOTS} slots of {name} already.",
+            remedy="Give some back.",
+            headers={"retry-after": "5"},
+        )
+    turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=owner)
+    if not turn.granted:
+        raise Refused(
+            429,
+            "busy",
+            f"Limit {name} had no slot within {asked.wait_s:g} s: {', '.join(turn.blocked_by)}; {turn.ahead} ahead.",
+            remedy="Ask again then, or stand in line for longer: wait_s.",
+            headers={"retry-after": str(max(1, ceil(min(max(turn.again_s, turn.eta_s), _LONGEST_WAIT_S))))},
+        )
+    location = f"/v1/limits/{name}/slots/{slot_id}"
+    return JSONResponse(_shown(name, slot_id, turn), 201, {"location": location})
+
+
+async def _stood(
+    service: Service, request: Request, lender: Lender, *, name: str, order: SlotOrder, owner: str
+) -> tuple[Turn, str]:
+    """Asks until there is a slot or the time is over; whoever leaves takes nothing along."""
+    slot_id = ids.random_id()
+    ends_at = time.monotonic() + order.wait_s
+    for n in count(1):
+        turn = await service.ask(lender.ask, name, slot_id, n, owner=owner, label=order.label, units=dict(order.units))
+        left_s = ends_at - time.monotonic()
+        gone = await request.is_disconnected()
+        if turn.granted and not gone:
+            return turn, slot_id
+        if gone or left_s <= 0 or service.stopping.is_set():
+            await service.ask(lender.leave, name, slot_id, n + 1, owner=owner)
+            return turn._replace(granted=False), slot_id
+        await asyncio.sleep(min(left_s, max(_LEAST_PAUSE_S, min(turn.again_s, _LONGEST_PAUSE_S))))
+    raise AssertionError
+
+
+@router.patch("/limits/{name}/slots/{id}", responses=answers({200: SlotShape}, *_BAD))
+async def renew(
+    service: Serving,
+    caller: Operator,
+    name: Name,
+    id: Id,  # noqa: A002 - as the path says
+    order: SlotRenewal | None = None,
+) -> JSONResponse:
+    """Keep a slot for another lease."""
+    lender = await service.ask(_lender, service, name)
+    start = bool(order and order.start)
+    try:
+        turn = await service.ask(lender.renew, name, id, owner=_owner(caller), start=start)
+    except NotFound as error:
+        raise _gone(error) from None
+    return JSONResponse(_shown(name, id, turn))
+
+
+@router.delete("/limits/{name}/slots/{id}", status_code=204, responses=answers({204: None}, *_BAD))
+async def end(
+    service: Serving,
+    caller: Operator,
+    name: Name,
+    id: Id,  # noqa: A002 - as the path says
+    order: SlotEnd | None = None,
+) -> Response:
+    """Give a slot back, and say what became of the call; `throttled` cools the limit down for everybody."""
+    lender = await service.ask(_lender, service, name)
+    asked = order or SlotEnd(retry_after_s=None)
+    throttled = asked.outcome == "throttled"
+    try:
+        await service.ask(
+            lender.end,
+            name,
+            id,
+            owner=_owner(caller),
+            outcome=asked.outcome,
+            units=dict(asked.units),
+            throttled=throttled,
+            retry_after_s=asked.retry_after_s,
+        )
+    except NotFound as error:
+        raise _gone(error) from None
+    return Response(status_code=204)
+
+
+def _gone(error: NotFound) -> Refused:
+    return Refused(410, "slot_lost", error.what, remedy=error.remedy)
+
+
+def _shown(name: str, slot_id: str, turn: Turn) -> dict[str, Any]:
+    return {"id": slot_id, "limit": name, "lease_s": turn.lease_s, "call_timeout_s": turn.call_timeout_s}

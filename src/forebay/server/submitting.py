@@ -1,0 +1,133 @@
+"""Hands in documents: POST /v1/jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from forebay import ids
+from forebay.app.forebay import Forebay
+from forebay.app.plain import plain
+from forebay.callbacks import target
+from forebay.errors import Conflict, StoreError
+from forebay.model.exchange import Submitted
+from forebay.model.names import check_label
+from forebay.pipelines.intake import Document
+from forebay.pipelines.pipeline import Pipeline
+from forebay.server import orders
+from forebay.server.callers import Caller, Submitter
+from forebay.server.preferences import IdempotencyKey, Prefer, ended, wait_s
+from forebay.server.problems import Refused
+from forebay.server.service import Service, Serving
+from forebay.server.shapes import JobShape, SubmittedShape, answers
+from forebay.server.uploads import received
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+_HELD_S = 60.0
+
+
+@router.post(
+    "/jobs",
+    status_code=202,
+    responses=answers({202: SubmittedShape, 201: JobShape}, 400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
+    openapi_extra={"parameters": orders.PARAMETERS, "requestBody": orders.BODY},
+)
+async def submit(
+    service: Serving,
+    caller: Submitter,
+    request: Request,
+    prefer: Prefer = None,
+    idempotency_key: IdempotencyKey = None,
+) -> JSONResponse:
+    """Hand in a document, as a form with one file or as the body itself; its job is made when all of it is stored."""
+    said = dict(request.query_params)
+    asked = orders.order_of(said, "query")
+    if asked.callback is not None:
+        # Before a byte is read; once more when all of the form is there.
+        target.read(asked.callback, service.app.callbacks.policy)
+    if idempotency_key is not None:
+        check_label("Idempotency-Key", idempotency_key)
+    async with _alone(service, caller, idempotency_key) as still_here:
+        chosen = partial(_pipeline, service, said)
+        upload = await received(service, request, caller.own_tenant, chosen, still_here)
+        if upload.fields:
+            asked = orders.order_of({**said, **upload.fields}, "form")
+        document = upload.named(asked.name)
+        done = await service.ask(_stored, service.app, document, asked, caller.own_tenant, idempotency_key)
+    location = f"/v1/jobs/{done.id}"
+    headers = {"location": location, "retry-after": "1"}
+    if done.outcome == "existing":
+        headers["forebay-replayed"] = "true"
+    found = await ended(service, done.id, wait_s(prefer)) if wait_s(prefer) else None
+    if found is not None:
+        content: dict[str, Any] = {**plain(found), "links": links(done.id)}
+        return JSONResponse(content, 201, {"location": location, "preference-applied": "wait"})
+    return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+
+
+def _stored(app: Forebay, document: Document, asked: orders.JobOrder, tenant: str, key: str | None) -> Submitted:
+    callback = None
+    if asked.callback is not None:
+        callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
+    return app.documents.received(
+        document,
+        processor=app.documents.chosen(asked.pipeline, asked.processor),
+        options=asked.options,
+        allow_holes=asked.allow_holes,
+        reuse=asked.reuse,
+        callback=callback,
+        idempotency_key=key,
+        tenant=tenant,
+        priority=asked.priority,
+        tags=tuple(asked.tags),
+    )
+
+
+def _pipeline(service: Service, said: Mapping[str, str], fields: Mapping[str, str]) -> Pipeline:
+    """The one that the query and the fields of a form choose."""
+    asked = orders.order_of({**said, **fields}, "form" if fields else "query")
+    documents = service.app.documents
+    return documents.pipeline.pipeline_of(documents.chosen(asked.pipeline, asked.processor))
+
+
+def links(job_id: str) -> dict[str, str]:
+    base = f"/v1/jobs/{job_id}"
+    return {"self": base} | {name: f"{base}/{name}" for name in ("chunks", "result", "why", "events")}
+
+
+@asynccontextmanager
+async def _alone(service: Service, caller: Caller, key: str | None) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """While it is open nobody else is at work under the same key, on whatever server."""
+    if key is None:
+        yield _nothing
+        return
+    ledger, token = service.app.ledger, ids.random_id()
+
+    async def still_here() -> None:
+        if not await service.ask(ledger.begin_request, caller.own_tenant, key, token, _HELD_S):
+            raise Refused(
+                Conflict.http_status,
+                "request_running",
+                "A request with this Idempotency-Key is still being read.",
+                remedy="Ask again when it has been answered.",
+                headers={"retry-after": "2"},
+                closing=True,
+            )
+
+    await still_here()
+    try:
+        yield still_here
+    finally:
+        # It is given up in time anyway: what was stored must not look as if it had failed.
+        with suppress(StoreError):
+            await asyncio.shield(service.ask(ledger.end_request, caller.own_tenant, key, token))
+
+
+async def _nothing() -> None:
+    pass

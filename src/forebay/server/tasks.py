@@ -1,0 +1,75 @@
+"""Submits and shows tasks that are no part of a document: /v1/tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from forebay.app.plain import plain, plain_open
+from forebay.model.callback import KIND
+from forebay.model.exchange import Submitted
+from forebay.model.task import Task
+from forebay.pipelines.known import PIPELINES
+from forebay.server import finding, paging
+from forebay.server.bodies import JsonRoute
+from forebay.server.callers import Reader, Submitter
+from forebay.server.finding import Id
+from forebay.server.preferences import IdempotencyKey
+from forebay.server.problems import Refused
+from forebay.server.service import Service, Serving
+from forebay.server.shapes import Items, SubmittedShape, TaskOrder, TaskShape, answers
+
+router = APIRouter(prefix="/v1", tags=["tasks"], route_class=JsonRoute)
+_READS = (401, 403, 404, 422, 503)
+_OPTIONS = ("priority", "delay_s", "timeout_s", "max_retries", "tags")
+
+
+@router.post("/tasks", status_code=202, responses=answers({202: SubmittedShape}, 400, 401, 403, 413, 415, 422, 503))
+async def submit(
+    service: Serving, caller: Submitter, order: TaskOrder, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Store a task for a worker that runs its kind."""
+    if order.kind.partition(".")[0] in {*PIPELINES, KIND}:
+        raise Refused(
+            422,
+            "inner_kind",
+            f"Tasks of the kind {order.kind} are parts of jobs.",
+            remedy="Hand in a document: POST /v1/jobs.",
+        )
+    done = await service.ask(_submit, service, order, idempotency_key, caller.own_tenant)
+    location = f"/v1/tasks/{done.id}"
+    headers = {"location": location}
+    if done.outcome == "existing":
+        headers["forebay-replayed"] = "true"
+    return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+
+
+def _submit(service: Service, order: TaskOrder, key: str | None, tenant: str) -> Submitted:
+    options: dict[str, Any] = {name: getattr(order, name) for name in _OPTIONS}
+    given = {name: value for name, value in options.items() if value is not None}
+    return service.app.submit(order.kind, order.payload, idempotency_key=key, tenant=tenant, **given)
+
+
+def links(task_id: str) -> dict[str, str]:
+    return {"self": f"/v1/tasks/{task_id}", "history": f"/v1/tasks/{task_id}/history"}
+
+
+@router.get("/tasks/{id}", responses=answers({200: TaskShape}, *_READS))
+async def get(service: Serving, caller: Reader, id: Id) -> JSONResponse:  # noqa: A002 - as the path says
+    """How a task stands, with its payload and result."""
+    task = await finding.task(service, caller, id)
+    return JSONResponse(await service.ask(_shown, service, task))
+
+
+def _shown(service: Service, task: Task) -> dict[str, Any]:
+    return {**plain_open(task, service.app.look().standing(task)), "links": links(task.id)}
+
+
+@router.get("/tasks/{id}/history", responses=answers({200: Items}, *_READS))
+async def history(service: Serving, caller: Reader, id: Id) -> JSONResponse:  # noqa: A002 - as the path says
+    """Each attempt that has ended; tracebacks are for operators, who have `forebay dead show`."""
+    task = await finding.task(service, caller, id)
+    found = await service.ask(service.app.history, task.id)
+    return JSONResponse(paging.items({**plain(each), "traceback": None} for each in found))

@@ -1,0 +1,183 @@
+"""Takes a document in while it is being sent: checked and stored piece by piece, and gone if its sender is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from io import BytesIO
+from typing import Final, NamedTuple
+
+from fastapi import Request
+
+from forebay.blobs import BlobRef, Blobs
+from forebay.blobs.store import Writing
+from forebay.pipelines import intake
+from forebay.pipelines.pipeline import Pipeline
+from forebay.server.bodies import check_length, too_large
+from forebay.server.multipart import Form
+from forebay.server.problems import Refused
+from forebay.server.service import Service
+
+MAX_AT_ONCE: Final = 64
+_FORM = "multipart/form-data"
+_PIECE = 1 << 20
+_HEAD_BYTES = 64 * 1024
+_ZIP = b"PK\x03\x04"
+_LEAST_BYTES_S = 1024
+_FORM_BYTES = 128 * 1024
+
+
+Chosen = Callable[[Mapping[str, str]], Pipeline]
+"""The pipeline that the query chooses, with what the fields of a form have said."""
+
+
+class Upload(NamedTuple):
+    """What came: the document, what its sender calls it, and the fields of the form that it came in."""
+
+    ref: BlobRef
+    media_type: str
+    name: str | None
+    fields: Mapping[str, str]
+
+    def named(self, name: str | None) -> intake.Document:
+        given = name or self.name or "document"
+        return intake.Document(self.ref.sha256, self.ref.size or 0, self.media_type, intake.label(given))
+
+
+async def received(
+    service: Service, request: Request, tenant: str, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
+) -> Upload:
+    """`still_here` is called every few seconds while bytes come."""
+    most = service.app.settings.upload_max_bytes
+    said = request.headers.get("content-type", "")
+    form = Form(said) if said.lower().startswith(_FORM) else None
+    check_length(request, most if form is None else most + _FORM_BYTES)
+    if service.uploads >= MAX_AT_ONCE:
+        raise Refused(
+            503,
+            "too_many_uploads",
+            f"{MAX_AT_ONCE} documents are being sent already.",
+            remedy="Send it in a moment.",
+            headers={"retry-after": "5"},
+            closing=True,
+        )
+    service.uploads += 1
+    try:
+        async with AsyncExitStack() as stack:
+            taking = _Taking(service, tenant, most, stack)
+            async for data in _in_time(request, service.slow_after_s, still_here):
+                await taking.take(data if form is None else form.feed(data))
+                # Fields that follow the file may yet choose another pipeline.
+                if taking.unseen and form is None:
+                    taking.look(chosen({}))
+            if form is not None:
+                form.finish()
+            fields = form.fields if form else {}
+            media_type, ref = await taking.published(chosen(fields))
+    finally:
+        service.uploads -= 1
+    return Upload(ref, media_type, form.file_name if form else None, fields)
+
+
+class _Taking:
+    """Gathers small pieces, so that a thread is needed once for many; what is small is written in one go."""
+
+    def __init__(self, service: Service, tenant: str, most: int, stack: AsyncExitStack) -> None:
+        self._service = service
+        self._tenant = tenant
+        self._most = most
+        self._stack = stack
+        self._blob: Writing | None = None
+        self._size = 0
+        self._head = b""
+        self._media_type: str | None = None
+        self._held = bytearray()
+
+    @property
+    def unseen(self) -> bool:
+        """Whether enough has come to tell what it is, and nobody has looked."""
+        return self._media_type is None and len(self._head) == _HEAD_BYTES and not self._head.startswith(_ZIP)
+
+    async def take(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > self._most:
+            raise too_large(self._most)
+        self._head += data[: _HEAD_BYTES - len(self._head)]
+        self._held += data
+        if len(self._held) >= _PIECE:
+            await self._write()
+
+    def look(self, pipeline: Pipeline) -> str:
+        self._media_type = pipeline.sniffed(BytesIO(self._head))
+        return self._media_type
+
+    async def published(self, pipeline: Pipeline) -> tuple[str, BlobRef]:
+        """What the document is, and where all of it lies."""
+        blobs = self._service.app.blobs
+        if self._blob is None:
+            media_type = self._media_type or pipeline.sniffed(BytesIO(self._held))
+            return media_type, await self._service.take(blobs.put, self._tenant, bytes(self._held))
+        # An archive says at its end what it is; all else at its beginning.
+        told_late = self._head.startswith(_ZIP)
+        media_type = "" if told_late else self._media_type or self.look(pipeline)
+        await self._write()
+        ref = await self._service.take(self._blob.publish)
+        return media_type or await self._service.take(_looked_at, blobs, ref, pipeline), ref
+
+    async def _write(self) -> None:
+        if self._blob is None:
+            opening = _writing(self._service, self._service.app.blobs, self._tenant)
+            self._blob = await self._stack.enter_async_context(opening)
+        held, self._held = bytes(self._held), bytearray()
+        if held:
+            await self._service.take(self._blob.write, held)
+
+
+def _looked_at(blobs: Blobs, ref: BlobRef, pipeline: Pipeline) -> str:
+    with blobs.open(ref) as file:
+        return pipeline.sniffed(file)
+
+
+@asynccontextmanager
+async def _writing(service: Service, blobs: Blobs, tenant: str) -> AsyncIterator[Writing]:
+    opening = blobs.writing(tenant)
+    blob = await service.take(opening.__enter__)
+    try:
+        yield blob
+    finally:
+        # Even when this very request is cancelled: a draft that nobody throws away would stay for a day.
+        await asyncio.shield(service.take(opening.__exit__, None, None, None))
+
+
+async def _in_time(
+    request: Request, slow_after_s: float, still_here: Callable[[], Awaitable[None]]
+) -> AsyncIterator[bytes]:
+    """The body, as long as it comes at more than a trickle."""
+    loop = asyncio.get_running_loop()
+    pieces = request.stream().__aiter__()
+    until = loop.time() + slow_after_s
+    told_at = time.monotonic()
+    got = 0
+    while True:
+        try:
+            async with asyncio.timeout_at(until):
+                data = await anext(pieces)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Refused(
+                408,
+                "too_slow",
+                f"Less than {_LEAST_BYTES_S} bytes a second came for {slow_after_s:g} s.",
+                remedy="Send it again over a faster line.",
+                closing=True,
+            ) from None
+        got += len(data)
+        if got >= _LEAST_BYTES_S * slow_after_s:
+            got, until = 0, loop.time() + slow_after_s
+        yield data
+        if time.monotonic() - told_at > slow_after_s / 3:
+            told_at = time.monotonic()
+            await still_here()

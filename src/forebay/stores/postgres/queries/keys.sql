@@ -1,0 +1,2 @@
+-- All API keys, oldest first. Reply: rows.KEY_NAMES.
+SELECT id, name, sha256, scopes, tenant, expires_at, created_at, revoked_at FROM forebay_keys ORDER BY created_at, id

@@ -1,0 +1,2 @@
+-- Ends an API key; the first time stands. :id, :now. No reply.
+UPDATE keys SET revoked_at = coalesce(revoked_at, :now) WHERE id = :id

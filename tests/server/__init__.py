@@ -1,0 +1,1 @@
+"""The HTTP face, asked as clients ask it."""

@@ -1,0 +1,81 @@
+"""Callbacks by HTTP: which URLs a job may name, and what can be done with those that it did."""
+
+from __future__ import annotations
+
+from forebay.app.forebay import Forebay
+from forebay.model.query import Query
+from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem
+
+GOOD = "https://example.com/hooks/forebay"
+REFUSED = [
+    "ftp://example.com/x",
+    "file:///etc/passwd",
+    "gopher://example.com",
+    "data:text/plain,x",
+    "https://user:pass@example.com/",
+    "https:///nowhere",
+    "example.com/x",
+    "https://example.com/" + "a" * 1990,
+    "https://example.com/a\nb",
+    "http://example.com/",
+    "https://127.0.0.1/",
+    "https://127.1/",
+    "https://0x7f000001/",
+    "https://2130706433/",
+    "https://0177.0.0.1/",
+    "https://\u2460\u2461\u2466.0.0.1/",
+    "https://127\u30020\u30020\u30021/",
+    "https://0/",
+    "https://[::]/",
+    "https://[::1]/",
+    "https://[::ffff:127.0.0.1]/",
+    "https://localhost/",
+    "https://localhost./",
+    "https://169.254.169.254/latest/meta-data",
+    "https://10.0.0.1/",
+    "https://192.168.0.1/",
+    "https://100.64.0.1/",
+    "https://[fd00::1]/",
+]
+
+
+def test_a_url_that_callbacks_may_not_go_to_is_a_422(service: Service, app: Forebay) -> None:
+    for url in REFUSED:
+        answer = service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"callback": url})
+        assert answer.status_code == 422, (url, answer.text)
+        problem(answer, 422, answer.json()["code"])
+        form = service.post("/v1/jobs", files={"file": DOCUMENT}, data={"callback": url})
+        assert form.status_code == 422, (url, form.text)
+    assert app.ledger.list_jobs(Query()).items == ()
+    assert service.get("/v1/callbacks").json()["items"] == []
+
+
+def test_a_job_tells_the_url_that_it_was_given(service: Service, app: Forebay) -> None:
+    service.submit(params={"callback": GOOD, "callback_each": "true"})
+    (endpoint,) = service.get("/v1/callbacks").json()["items"]
+    assert (endpoint["url"], endpoint["disabled_at"]) == (GOOD, None)
+    assert "secret" not in endpoint
+    path = f"/v1/callbacks/{endpoint['id']}"
+    tested = service.post(f"{path}/test")
+    assert tested.status_code == 202
+    (sent,) = service.get(path).json()["deliveries"]
+    assert sent["id"] == tested.json()["id"]
+    problem(service.post(f"/v1/callbacks/{sent['id']}/resend"), 409, "not_retryable")
+    first = service.post(f"{path}/rotate").json()["secret"]
+    second = service.post(f"{path}/rotate").json()["secret"]
+    assert first.startswith("whsec_")
+    assert first != second
+    for verb in ("test", "rotate", "resend"):
+        problem(service.post(f"/v1/callbacks/{NOBODY}/{verb}"), 404, "not_found")
+
+
+def test_the_endpoints_of_others_are_not_there(service: Service) -> None:
+    ann, bob = (service.keyed("read", "submit", "operate", tenant=name) for name in ("ann", "bob"))
+    service.submit(headers=ann, params={"callback": GOOD})
+    (endpoint,) = service.get("/v1/callbacks", headers=ann).json()["items"]
+    assert service.get("/v1/callbacks", headers=bob).json()["items"] == []
+    path = f"/v1/callbacks/{endpoint['id']}"
+    problem(service.get(path, headers=bob), 404, "not_found")
+    for verb in ("test", "rotate"):
+        problem(service.post(f"{path}/{verb}", headers=bob), 404, "not_found")
+    assert service.get(path, headers=ann).status_code == 200

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from forebay.app.forebay import Forebay
+from forebay.observe import emit
+from tests.server.ground import NOBODY, Service, problem, serving
+
+
+def test_it_says_that_it_lives_and_is_ready(service: Service) -> None:
+    for path in ("/livez", "/readyz"):
+        answer = service.get(path)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_readiness_names_the_check_that_fails(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "blobs").rename(tmp_path / "elsewhere")
+    found = problem(service.get("/readyz"), 503, "not_ready")
+    assert found["checks"] == {"blobs": "store_unreachable"}
+    assert service.get("/livez").status_code == 200
+
+
+def test_metrics_are_those_of_the_process(service: Service) -> None:
+    emit("tasks_rescued", count=3)
+    answer = service.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "forebay_tasks_rescued_total 3.0" in answer.text
+
+
+def test_the_page_of_the_api_needs_nothing_from_elsewhere(service: Service) -> None:
+    page = service.get("/docs")
+    assert page.status_code == 200
+    assert "/v1/jobs" in page.text
+    wanted = re.findall(r"(?:src|href)=\"([^\"]+)\"", page.text)
+    assert wanted
+    assert all(each.startswith("/") and not each.startswith("//") for each in wanted)
+    assert all(service.get(each).status_code == 200 for each in wanted)
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "<script" not in page.text
+
+
+def test_the_description_has_every_path_with_examples(service: Service) -> None:
+    api = service.get("/openapi.json").json()
+    assert api["openapi"].startswith("3.1")
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            assert operation.get("description"), (method, path)
+            assert "HTTPValidationError" not in str(operation)
+    assert api["components"]["schemas"]["JobShape"]["properties"]["id"]["examples"]
+    assert api["components"]["schemas"]["Problem"]["examples"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nothing", 404, "no_such_path"),
+        ("GET", "/v1/", 404, "no_such_path"),
+        ("GET", "/v1/jobs/", 404, "no_such_path"),
+        ("PUT", "/v1/jobs", 405, "method_not_allowed"),
+        ("TRACE", "/v1/jobs", 405, "method_not_allowed"),
+        ("GET", "/v1/jobs/x", 422, "invalid_request"),
+        ("GET", f"/v1/jobs/{NOBODY}", 404, "not_found"),
+    ],
+)
+def test_every_refusal_is_a_problem_document(service: Service, method: str, path: str, status: int, code: str) -> None:
+    answer = service.client.request(method, path)
+    problem(answer, status, code)
+    if status == 405:
+        assert "GET" in answer.headers["allow"]
+
+
+def test_a_failure_of_ours_shows_no_traceback(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> object:
+        raise RuntimeError("secret of the house")
+
+    with serving(app) as service:
+        monkeypatch.setattr(app.ledger, "get_job", broken)
+        answer = service.get(f"/v1/jobs/{NOBODY}")
+        problem(answer, 500, "bug")
+        assert "secret" not in answer.text
+
+
+def test_a_request_keeps_the_id_that_it_came_with(service: Service) -> None:
+    assert service.get("/livez", headers={"x-request-id": "my-1"}).headers["x-request-id"] == "my-1"
+    assert service.get("/livez", headers={"x-request-id": "a b"}).headers["x-request-id"] != "a b"
+
+
+def test_a_store_that_is_silent_is_a_503_in_time(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(app) as service:
+        monkeypatch.setattr(app.ledger, "list_jobs", lambda _: time.sleep(4))
+        began = time.monotonic()
+        answer = service.get("/v1/jobs")
+        assert time.monotonic() - began < 2.5
+        problem(answer, 503, "maybe_applied")
+        assert int(answer.headers["retry-after"]) >= 1
+        assert service.get("/livez").status_code == 200
+
+
+def test_many_who_wait_for_a_silent_store_do_not_shut_out_others(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(app, answer_within_s=0.3) as service:
+        monkeypatch.setattr(app.ledger, "list_jobs", lambda _: time.sleep(1))
+        with httpx2.Client(base_url=service.base, timeout=20, trust_env=False) as other:
+            for _ in range(3):
+                problem(other.get("/v1/jobs"), 503, "maybe_applied")
+            assert other.get("/livez").status_code == 200

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import socket
+import threading
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from forebay.app.forebay import Forebay
+from forebay.app.working import awork, when_idle
+from forebay.engine.signals import Permanent
+from forebay.model.document import Page
+from forebay.model.exchange import Action
+from forebay.model.query import Query
+from forebay.processors.base import Chunk
+from forebay.settings import load
+from tests.pipelines.ground import Ground, as_pages, pdf
+from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
+
+
+def work(app: Forebay) -> None:
+    asyncio.run(asyncio.wait_for(awork(app, when_idle(app)), 60))
+
+
+def drafts(folder: Path) -> list[Path]:
+    return [*(folder / "blobs" / "tmp").iterdir()]
+
+
+def jobs(app: Forebay) -> int:
+    return len(app.ledger.list_jobs(Query()).items)
+
+
+def test_a_document_becomes_a_job_and_its_result(service: Service) -> None:
+    answer = service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"name": "Über/../scan.pdf", "tags": "a,b"})
+    assert answer.status_code == 202
+    job_id = answer.json()["id"]
+    assert answer.headers["location"] == f"/v1/jobs/{job_id}"
+    problem(service.get(f"/v1/jobs/{job_id}/result"), 409, "not_completed")
+    problem(service.get(f"/v1/jobs/{job_id}/result", params={"partial": 1}), 409, "not_completed")
+    assert service.get(f"/v1/jobs/{job_id}/why").json()["reasons"][-1]["code"] == "no_worker"
+    work(service.app)
+    found = service.get(answer.headers["location"]).json()
+    assert (found["status"], found["label"], found["tags"]) == ("completed", "scan.pdf", ["a", "b"])
+    result = service.get(f"/v1/jobs/{job_id}/result")
+    assert result.json()["pages"][0]["number"] == 1
+    markdown = service.get(f"/v1/jobs/{job_id}/result", params={"format": "md"})
+    assert "Page 1" in markdown.text
+    assert "scan.md" in markdown.headers["content-disposition"]
+    assert service.get(f"/v1/jobs/{job_id}/chunks").json()["items"][0]["status"] == "completed"
+    problem(service.get(f"/v1/jobs/{job_id}/result", params={"format": "exe"}), 422, "bad_input")
+
+
+def test_a_result_has_an_etag_and_ranges(service: Service) -> None:
+    job_id = service.submit()
+    work(service.app)
+    path = f"/v1/jobs/{job_id}/result"
+    whole = service.get(path)
+    etag = whole.headers["etag"]
+    assert service.get(path, headers={"if-none-match": etag}).status_code == 304
+    part = service.get(path, headers={"range": "bytes=2-9"})
+    assert (part.status_code, part.content) == (206, whole.content[2:10])
+    assert part.headers["content-range"] == f"bytes 2-9/{len(whole.content)}"
+    assert service.get(path, headers={"range": "bytes=-4"}).content == whole.content[-4:]
+    assert service.get(path, headers={"range": "pages=1"}).content == whole.content
+    beyond = service.get(path, headers={"range": "bytes=999999-"})
+    problem(beyond, 416, "range_not_there")
+    assert service.get(path, params={"format": "md"}).headers["etag"] != etag
+
+
+def test_a_form_brings_the_document_and_its_options(service: Service) -> None:
+    answer = service.post(
+        "/v1/jobs",
+        data={"priority": "5", "options": "{}", "tags": "one"},
+        files={"file": ("C:\\x\\..\\a\nb.pdf", io.BytesIO(DOCUMENT), "text/plain")},
+    )
+    assert answer.status_code == 202, answer.text
+    found = service.get(answer.headers["location"]).json()
+    assert found["tags"] == ["one"]
+    assert "/" not in found["label"]
+    assert "\n" not in found["label"]
+
+
+def test_what_is_no_document_is_refused_by_its_content(service: Service, app: Forebay, tmp_path: Path) -> None:
+    for raw in (b"PK\x03\x04 a zip", b"<html>named .pdf", b"MZ program", b"\x00\x01 odd", b"plain text"):
+        answer = service.post("/v1/jobs", content=raw, headers=PDF, params={"name": "scan.pdf"})
+        problem(answer, 415, "unsupported_format")
+    problem(service.post("/v1/jobs", content=b"", headers=PDF), 422, "invalid_pdf")
+    problem(service.post("/v1/jobs", content=b"<html>" + DOCUMENT, headers=PDF), 422, "invalid_pdf")
+    problem(service.post("/v1/jobs", data={"priority": "1"}, files={"file": b""}), 422, "invalid_pdf")
+    assert jobs(app) == 0
+    assert drafts(tmp_path) == []
+
+
+def test_forms_that_are_none_are_refused(service: Service) -> None:
+    no_file = service.post("/v1/jobs", files={"priority": (None, "1")})
+    problem(no_file, 422, "no_file")
+    two = service.post("/v1/jobs", files=[("file", DOCUMENT), ("file", DOCUMENT)])
+    problem(two, 422, "two_files")
+    cut = service.post("/v1/jobs", content=b"--x\r\n", headers={"content-type": "multipart/form-data; boundary=x"})
+    problem(cut, 400, "bad_form")
+    none = service.post("/v1/jobs", content=b"--x\r\n", headers={"content-type": "multipart/form-data"})
+    problem(none, 400, "bad_form")
+    unknown = service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"color": "red"})
+    assert problem(unknown, 422, "invalid_request")["errors"][0]["at"] == "query.color"
+    problem(service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"processor": "nobody"}), 404, "not_found")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Forebay:
+    return Forebay(
+        f"sqlite:///{tmp_path}/forebay.db",
+        blobs=f"file://{tmp_path}/blobs",
+        settings=load({"upload_max_bytes": 4096, "home": str(tmp_path)}),
+    )
+
+
+def test_a_document_that_is_too_large_is_refused_early(small: Forebay, tmp_path: Path) -> None:
+    exact = DOCUMENT + b"\n" * (4096 - len(DOCUMENT))
+    with small, serving(small) as service:
+        assert service.post("/v1/jobs", content=exact, headers=PDF).status_code == 202
+        problem(service.post("/v1/jobs", content=exact + b"\n", headers=PDF), 413, "too_large")
+        # Announced, and refused before any of it was sent.
+        head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n"
+        assert service.say(head).startswith(b"HTTP/1.1 413 ")
+        chunked = service.post("/v1/jobs", content=iter([exact, b"\n"]), headers=PDF)
+        problem(chunked, 413, "too_large")
+        assert service.post("/v1/jobs", content=iter([exact]), headers=PDF).status_code == 202
+        assert jobs(small) == 1
+        assert drafts(tmp_path) == []
+
+
+def test_a_client_that_vanishes_leaves_nothing_behind(service: Service, app: Forebay, tmp_path: Path) -> None:
+    head = (
+        b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/pdf\r\nContent-Length: 5000000\r\n\r\n"
+    )
+    with socket.create_connection(service.place) as line:
+        line.sendall(head + DOCUMENT + b"\n" * 2_000_000)
+        ends_at = time.monotonic() + 10
+        while not drafts(tmp_path) and time.monotonic() < ends_at:
+            time.sleep(0.01)
+        assert drafts(tmp_path), "it was being written"
+    while drafts(tmp_path) and time.monotonic() < ends_at:
+        time.sleep(0.01)
+    assert drafts(tmp_path) == []
+    assert jobs(app) == 0
+    assert service.get("/livez").status_code == 200
+
+
+def test_bytes_that_were_left_behind_would_be_seen(service: Service, app: Forebay, tmp_path: Path) -> None:
+    with app.blobs.writing("default") as blob:
+        blob.write(DOCUMENT)
+        assert drafts(tmp_path)
+    assert drafts(tmp_path) == []
+
+
+def test_a_key_stands_for_one_request(service: Service, app: Forebay) -> None:
+    key = {"idempotency-key": "order 7"}
+    first = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key)
+    again = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key)
+    assert (first.status_code, first.json()) == (again.status_code, again.json())
+    assert again.headers["forebay-replayed"] == "true"
+    problem(service.post("/v1/jobs", content=pdf(2), headers=PDF | key), 422, "idempotency_conflict")
+    other = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"idempotency-key": "order 8"})
+    assert other.json()["id"] != first.json()["id"]
+    assert jobs(app) == 2
+
+
+def test_while_a_request_is_read_its_key_is_taken(service: Service, app: Forebay) -> None:
+    key = {"idempotency-key": "slow"}
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly() -> object:
+        yield DOCUMENT[:10]
+        begun.set()
+        go_on.wait(10)
+        yield DOCUMENT[10:]
+
+    answers: list[httpx2.Response] = []
+    with httpx2.Client(base_url=service.base, timeout=20, trust_env=False) as other:
+        thread = threading.Thread(
+            target=lambda: answers.append(other.post("/v1/jobs", content=slowly(), headers=PDF | key))  # type: ignore[arg-type]  # an iterator of bytes
+        )
+        thread.start()
+        assert begun.wait(10)
+        time.sleep(0.2)
+        problem(service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key), 409, "request_running")
+        # Another server over the same ledger says the same.
+        with serving(app) as second:
+            problem(second.post("/v1/jobs", content=DOCUMENT, headers=PDF | key), 409, "request_running")
+        go_on.set()
+        thread.join(10)
+    assert answers[0].status_code == 202
+    assert service.submit(headers=key) == answers[0].json()["id"]
+
+
+def test_who_prefers_to_wait_gets_the_end(service: Service) -> None:
+    waited = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"prefer": "respond-async, wait=1"})
+    assert waited.status_code == 202
+    work(service.app)
+    again = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"prefer": "wait=5"})
+    assert (again.status_code, again.json()["status"]) == (201, "completed")
+    assert again.headers["location"] == waited.headers["location"]
+
+
+def test_lists_come_in_pages(service: Service) -> None:
+    made = [service.submit(params={"reuse": "false"}) for _ in range(5)]
+    seen: list[str] = []
+    cursor = None
+    while True:
+        answer = service.get("/v1/jobs", params={"limit": 2} | ({"cursor": cursor} if cursor else {}))
+        page = answer.json()
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == made[::-1]
+    assert service.get("/v1/jobs", params={"status": "completed"}).json()["items"] == []
+    for wrong in ("0", "-1", "501", "1000000000", "x"):
+        problem(service.get("/v1/jobs", params={"limit": wrong}), 422, "invalid_request")
+    first = service.get("/v1/jobs", params={"limit": 1}).json()["next"]
+    for garbage in ("garbage", "1", "1.abc", "'--", first[:-1]):
+        problem(service.get("/v1/jobs", params={"cursor": garbage}), 400, "bad_cursor")
+    problem(service.get("/v1/dead", params={"cursor": first}), 400, "bad_cursor")
+
+
+def test_jobs_are_canceled_retried_and_deleted(service: Service, app: Forebay) -> None:
+    job_id = service.submit()
+    path = f"/v1/jobs/{job_id}"
+    problem(service.post(f"{path}/retry"), 409, "not_retryable")
+    assert service.post(f"{path}/cancel", json={"note": "sent twice"}).status_code == 202
+    assert service.get(path).json()["status"] == "canceled"
+    problem(service.post(f"{path}/cancel"), 409, "already_canceled")
+    assert service.post(f"{path}/retry", json={"force": True}).status_code == 202
+    assert service.get(path).json()["status"] == "pending"
+    work(app)
+    problem(service.post(f"{path}/retry"), 409, "not_retryable")
+    assert service.client.delete(path).status_code == 204
+    problem(service.get(path), 404, "not_found")
+    problem(service.client.delete(path), 404, "not_found")
+    for verb in ("retry", "cancel"):
+        problem(service.post(f"/v1/jobs/{NOBODY}/{verb}"), 404, "not_found")
+    trail = service.get("/v1/audit").json()["items"]
+    assert {line["verb"] for line in trail} == {"delete", "retry", "force", "cancel"}
+    assert {line["note"] for line in trail} == {"", "sent twice"}
+
+
+def test_what_was_read_so_far_is_handed_out_with_its_holes(service: Service, app: Forebay, tmp_path: Path) -> None:
+    ground = Ground(app, tmp_path)
+    ground.register(max_pages=2)
+    job_id = service.submit(pdf(5), params={"processor": "noted"})
+    app.ledger.pause("ocr.noted", Action(who="test"))
+    ground.work_until(lambda: len(ground.chunks(job_id)) == 3)
+    path = f"/v1/jobs/{job_id}/result"
+    problem(service.get(path), 409, "not_completed")
+    (hole,) = service.get(path, params={"partial": 1}).json()["summary"]["holes"]
+    assert (hole["page_start"], hole["page_end"], hole["error_class"]) == (1, 5, "not_yet")
+
+    def answer(chunk: Chunk) -> list[Page]:
+        if chunk.page_start == 3:
+            raise Permanent("It is torn", error_class="corrupted_content")
+        return as_pages(chunk)
+
+    ground.answer = answer
+    app.ledger.resume("ocr.noted", Action(who="test"))
+    ground.work()
+    problem(service.get(path), 409, "not_completed")
+    found = service.get(path, params={"partial": 1})
+    (hole,) = found.json()["summary"]["holes"]
+    assert (hole["page_start"], hole["page_end"], hole["error_class"]) == (3, 3, "corrupted_content")
+    assert found.headers["forebay-holes"] == "3-3"
+    assert "etag" not in found.headers
+    assert "Page 5" in service.get(path, params={"partial": 1, "format": "md"}).text
+
+
+def test_texts_are_for_the_pipeline_that_takes_them(service: Service, app: Forebay) -> None:
+    text = b"# One\n\nThe first article.\n\n# Two\n\nThe second one.\n"
+    problem(service.post("/v1/jobs", content=text, headers=PDF), 415, "unsupported_format")
+    sent = service.post("/v1/jobs", content=text, params={"pipeline": "segment", "name": "notes.md"})
+    assert sent.status_code == 202, sent.text
+    form = service.post("/v1/jobs", files={"file": ("notes.md", text)}, data={"pipeline": "segment"})
+    assert form.json()["id"] == sent.json()["id"]
+    work(app)
+    found = service.get(sent.headers["location"]).json()
+    assert (found["status"], found["pipeline"]) == ("completed", "segment")
+    assert "Two" in service.get(f"{sent.headers['location']}/result").text
+    problem(service.post("/v1/jobs", content=text, params={"pipeline": "none"}), 422, "bad_input")
+    problem(
+        service.post("/v1/jobs", content=text, params={"pipeline": "segment", "processor": "local"}), 422, "bad_input"
+    )
+    large = b"PK\x03\x04" + b"x" * 2_000_000
+    problem(service.post("/v1/jobs", content=large, params={"pipeline": "segment"}), 415, "unsupported_format")

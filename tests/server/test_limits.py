@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from forebay.app.forebay import Forebay
+from forebay.errors import Busy
+from forebay.model.limit import Limit, Window
+from forebay.server import slots
+from tests.server.ground import NOBODY, Service, problem, serving
+
+
+@pytest.fixture
+def limited(service: Service) -> Service:
+    service.app.limiter.define(Limit("api", in_flight=2, windows=[Window(100, per_s=60, unit="pages")]))
+    return service
+
+
+def free(app: Forebay, in_flight: int) -> None:
+    """What was given back reaches the store a little later."""
+    ends_at = time.monotonic() + 10
+    while app.limiter.usage("api").in_flight != in_flight:
+        assert time.monotonic() < ends_at
+        time.sleep(0.01)
+
+
+def test_limits_are_shown_and_changed(service: Service) -> None:
+    assert service.get("/v1/limits").json() == {"items": []}
+    problem(service.get("/v1/limits/api"), 404, "not_found")
+    made = service.client.patch(
+        "/v1/limits/api", json={"in_flight": 3, "windows": [{"n": 10, "per_s": 60}], "note": "new"}
+    )
+    assert (made.status_code, made.json()["limit"]["in_flight"]) == (200, 3)
+    (listed,) = service.get("/v1/limits").json()["items"]
+    assert (listed["name"], listed["free"], listed["layers"][0]["note"]) == ("api", 3, "new")
+    paused = service.client.patch("/v1/limits/api", json={"in_flight": 0})
+    assert (paused.status_code, paused.json()["paused"]) == (200, True)
+    for wrong in ({"in_flight": -1}, {"in_flight": 1e12}, {"in_flight": "5"}, {"color": 1}, {"windows": [{"n": 1}]}):
+        problem(service.client.patch("/v1/limits/api", json=wrong), 422, "invalid_request")
+    problem(service.client.patch("/v1/limits/api", json={}), 422, "bad_input")
+    nan = service.client.patch(
+        "/v1/limits/api", content=b'{"in_flight": NaN}', headers={"content-type": "application/json"}
+    )
+    problem(nan, 400, "bad_json")
+    problem(service.get("/v1/limits/UPPER"), 422, "invalid_request")
+
+
+def test_a_limit_is_paused_resumed_and_reset(limited: Service) -> None:
+    path = "/v1/limits/api"
+    assert limited.post(f"{path}/pause", json={"for_s": 600, "note": "x"}).json()["paused"]
+    with pytest.raises(Busy), limited.app.limiter.slot("api", timeout_s=0):
+        pass
+    assert not limited.post(f"{path}/resume").json()["paused"]
+    assert limited.post(f"{path}/reset", json={"everything": True}).json() == {"limit": "api", "forgotten_count": 0}
+    for verb in ("pause", "resume", "reset"):
+        problem(limited.post(f"/v1/limits/none/{verb}"), 404, "not_found")
+
+
+def test_a_slot_counts_for_every_process_until_it_is_given_back(limited: Service) -> None:
+    path = "/v1/limits/api/slots"
+    first = limited.post(path, json={"units": {"pages": 60}, "label": "one"})
+    assert first.status_code == 201
+    assert (first.json()["lease_s"], first.json()["call_timeout_s"]) == (15, 60)
+    with limited.app.limiter.slot("api", timeout_s=0):
+        full = limited.post(path)
+        problem(full, 429, "busy")
+        assert int(full.headers["retry-after"]) >= 1
+    free(limited.app, 1)
+    # A window that has no room, though calls might start.
+    problem(limited.post(path, json={"units": {"pages": 60}}), 429, "busy")
+    assert limited.client.patch(first.headers["location"]).status_code == 200
+    assert limited.client.patch(first.headers["location"], json={"start": True}).status_code == 200
+    ended = limited.client.request("DELETE", first.headers["location"], json={"outcome": "ok", "units": {"pages": 10}})
+    assert ended.status_code == 204
+    usage = limited.app.limiter.usage("api")
+    assert (usage.in_flight, usage.windows[0].used, usage.waiting) == (0, 10, 0)
+    problem(limited.client.delete(first.headers["location"]), 410, "slot_lost")
+    problem(limited.client.patch(first.headers["location"]), 410, "slot_lost")
+    problem(limited.client.patch(f"{path}/{NOBODY}"), 410, "slot_lost")
+    problem(limited.post(path, json={"units": {"pages": 101}}), 422, "never_fits")
+    problem(limited.post("/v1/limits/none/slots"), 404, "not_found")
+
+
+def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -> None:
+    path = "/v1/limits/api/slots"
+    held = [limited.post(path).headers["location"] for _ in range(2)]
+    threading.Timer(0.3, lambda: limited.client.delete(held[0])).start()
+    began = time.monotonic()
+    with serving(limited.app) as other:
+        waited = other.post(path, json={"wait_s": 10})
+        assert waited.status_code == 201
+        assert time.monotonic() - began < 5
+        # Whichever server is asked, the slot is the same.
+        assert limited.client.delete(waited.headers["location"]).status_code == 204
+    assert limited.client.delete(held[1]).status_code == 204
+    assert limited.app.limiter.usage("api").in_flight == 0
+
+
+def test_a_refusal_of_the_provider_cools_everybody_down(limited: Service) -> None:
+    held = limited.post("/v1/limits/api/slots").headers["location"]
+    body = {"outcome": "throttled", "retry_after_s": 30}
+    assert limited.client.request("DELETE", held, json=body).status_code == 204
+    assert limited.app.limiter.usage("api").cooldown_for_s > 20
+    refused = limited.post("/v1/limits/api/slots")
+    problem(refused, 429, "busy")
+    assert int(refused.headers["retry-after"]) > 20
+
+
+def test_a_key_has_its_own_slots_and_not_too_many(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "MAX_SLOTS", 2)
+    app.limiter.define(Limit("api", in_flight=10))
+    with serving(app) as service:
+        ann, bob = service.keyed("operate", tenant="ann"), service.keyed("operate")
+        path = "/v1/limits/api/slots"
+        first = service.post(path, headers=ann)
+        assert first.status_code == 201
+        assert service.post(path, headers=ann).status_code == 201
+        problem(service.post(path, headers=ann), 429, "too_many_slots")
+        assert service.post(path, headers=bob).status_code == 201
+        problem(service.client.delete(first.headers["location"], headers=bob), 410, "slot_lost")
+        assert service.client.delete(first.headers["location"], headers=ann).status_code == 204
+        problem(service.post(path, headers=service.keyed("submit")), 403, "missing_scope")
+        problem(service.client.patch("/v1/limits/api", json={"in_flight": 1}, headers=ann), 403, "tenant_key")

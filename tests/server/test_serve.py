@@ -1,0 +1,184 @@
+"""The command itself, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from forebay.app.forebay import Forebay
+from forebay.app.keys import create
+from tests.pipelines.ground import pdf
+from tests.server.ground import DOCUMENT, PDF, received
+from tests.servers.fresh import fresh_schema
+from tests.servers.server import Server
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY_")}
+    return kept | {"FOREBAY_HOME": str(home), "FOREBAY_DRAIN_GRACE_S": "10", "FOREBAY_LEASE_S": "2"}
+
+
+@contextmanager
+def served(home: Path, *options: str) -> Iterator[tuple[httpx2.Client, subprocess.Popen[bytes]]]:
+    command = [sys.executable, "-m", "forebay", "serve", "--port", "0", "-o", "ndjson", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(home)) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.stderr.read() if process.stderr else ""
+            with httpx2.Client(base_url=json.loads(line)["address"], timeout=20, trust_env=False) as client:
+                yield client, process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    process.send_signal(signal.SIGTERM)
+    return process.wait(20)
+
+
+def test_one_command_serves_and_works(tmp_path: Path) -> None:
+    with served(tmp_path) as (client, process):
+        answer = client.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"prefer": "wait=20"})
+        assert (answer.status_code, answer.json()["status"]) == (201, "completed")
+        assert "Page 1" in client.get(f"{answer.headers['location']}/result", params={"format": "md"}).text
+        assert "forebay_tasks_settled_total" in client.get("/metrics").text
+        (worker,) = client.get("/v1/workers").json()["items"]
+        assert "ocr.local" in worker["kinds"]
+        assert ended(process) == 0
+
+
+def test_without_a_worker_nothing_runs(tmp_path: Path) -> None:
+    with served(tmp_path, "--no-worker") as (client, process):
+        job_id = client.post("/v1/jobs", content=DOCUMENT, headers=PDF).json()["id"]
+        assert client.get("/v1/workers").json()["items"] == []
+        assert client.get(f"/v1/jobs/{job_id}").json()["status"] == "pending"
+        assert ended(process) == 0
+
+
+def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
+    with served(tmp_path) as (client, process):
+        (worker,) = client.get("/v1/workers").json()["items"]
+        assert client.post(f"/v1/workers/{worker['id']}/drain", json={"note": "upgrade"}).status_code == 202
+        ends_at = time.monotonic() + 20
+        while client.get("/v1/workers").json()["items"] and time.monotonic() < ends_at:
+            time.sleep(0.1)
+        assert client.get("/v1/workers").json()["items"] == []
+        assert client.get("/v1/jobs").status_code == 200
+        assert ended(process) == 0
+
+
+def test_a_signal_loses_no_upload_that_was_accepted(tmp_path: Path) -> None:
+    accepted: list[str] = []
+    refused: list[str] = []
+    with served(tmp_path, "--no-worker") as (client, process):
+
+        def send(number: int) -> None:
+            with httpx2.Client(base_url=client.base_url, timeout=20, trust_env=False) as own:
+                while True:
+                    try:
+                        answer = own.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"reuse": "false"})
+                    except httpx2.TransportError as error:
+                        refused.append(str(error))
+                        return
+                    if answer.status_code != 202:
+                        refused.append(answer.text)
+                        return
+                    accepted.append(answer.json()["id"])
+
+        def begun() -> socket.socket:
+            """One whose last bytes come after the signal."""
+            line = socket.create_connection((client.base_url.host, client.base_url.port or 80), 20)
+            head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(DOCUMENT)}\r\n\r\n"
+            line.sendall(head.encode() + DOCUMENT[:50])
+            return line
+
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        with begun() as line:
+            ends_at = time.monotonic() + 20
+            while len(accepted) < 20 and time.monotonic() < ends_at:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            line.sendall(DOCUMENT[50:])
+            late = received(line)
+        for thread in threads:
+            thread.join(20)
+        assert process.wait(20) == 0
+    assert late.startswith(b"HTTP/1.1 202 "), late
+    accepted.append(json.loads(late.rpartition(b"\r\n\r\n")[2])["id"])
+    assert len(accepted) > 20
+    assert len(refused) == 4
+    with Forebay(f"sqlite:///{tmp_path}/forebay.db", blobs=f"file://{tmp_path}/blobs") as app:
+        for job_id in accepted:
+            job = app.ledger.get_job(job_id)
+            assert job is not None, "an accepted upload was lost"
+    assert [*(tmp_path / "blobs" / "tmp").iterdir()] == []
+
+
+def ran(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "forebay", "serve", *options]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=30, env=environment(home)
+    )  # fmt: skip
+
+
+def test_it_refuses_to_be_reached_by_everybody(tmp_path: Path) -> None:
+    refused = ran(tmp_path, "--host", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 2
+    assert "forebay keys create" in refused.stderr
+    with Forebay(f"sqlite:///{tmp_path}/forebay.db") as app:
+        token = create(app, "one", ["read"]).token
+    with served(tmp_path, "--host", "0.0.0.0", "--no-worker") as (client, process):
+        port = client.base_url.port
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as near:
+            assert near.get("/v1/jobs").status_code == 401
+            known: dict[str, Any] = {"authorization": f"Bearer {token}"}
+            assert near.get("/v1/jobs", headers=known).status_code == 200
+        assert ended(process) == 0
+
+
+def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = ran(tmp_path, "--port", str(taken.getsockname()[1]))
+    assert refused.returncode == 2
+    assert "is in use" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_two_servers_and_two_workers_on_postgresql_serve_one_job(postgres_server: Server, tmp_path: Path) -> None:
+    with fresh_schema(postgres_server) as address:
+        # Each with its own worker; only the blobs are shared beside the database.
+        shared = ("--ledger", address)
+        with served(tmp_path, *shared) as (first, one), served(tmp_path, *shared) as (second, two):
+            key = {"idempotency-key": "order 1"}
+            answer = first.post("/v1/jobs", content=pdf(45), headers=PDF | key)
+            assert answer.status_code == 202
+            again = second.post("/v1/jobs", content=pdf(45), headers=PDF | key)
+            assert again.json() == answer.json()
+            path = answer.headers["location"]
+            ends_at = time.monotonic() + 40
+            while second.get(path).json()["status"] != "completed":
+                assert time.monotonic() < ends_at
+                time.sleep(0.1)
+            assert len(second.get("/v1/workers").json()["items"]) == 2
+            whole = first.get(f"{path}/result")
+            assert whole.content == second.get(f"{path}/result").content
+            assert whole.json()["summary"]["page_count"] == 45
+            assert first.get(f"{path}/events", headers={"last-event-id": "999"}).status_code == 204
+            assert (ended(one), ended(two)) == (0, 0)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import asyncio
+
+from forebay import Context, Permanent
+from forebay.app.forebay import Forebay
+from forebay.model.callback import KIND
+from tests.server.ground import NOBODY, Service, problem
+from tests.server.test_jobs import work
+
+
+def register(app: Forebay) -> None:
+    @app.task("double")
+    async def double(ctx: Context, n: int) -> int:
+        await asyncio.sleep(0)
+        if n < 0:
+            raise Permanent("It is below zero", error_class="refused")
+        ctx.used("double", "calls", 1)
+        return 2 * n
+
+
+def submit(service: Service, n: int, **headers: str) -> str:
+    answer = service.post("/v1/tasks", json={"kind": "double", "payload": {"n": n}}, headers=headers)
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["location"] == answer.json()["links"]["self"]
+    found: str = answer.json()["id"]
+    return found
+
+
+def test_a_task_is_submitted_and_shown_with_its_result(service: Service, app: Forebay) -> None:
+    register(app)
+    task_id = submit(service, 21)
+    assert service.get(f"/v1/tasks/{task_id}").json()["wait_reason"] == "no_worker"
+    work(app)
+    found = service.get(f"/v1/tasks/{task_id}").json()
+    assert (found["status"], found["payload"], found["result"]) == ("completed", {"n": 21}, 42)
+    (attempt,) = service.get(f"/v1/tasks/{task_id}/history").json()["items"]
+    assert (attempt["attempt"], attempt["outcome"]) == (1, "completed")
+    (used,) = service.get("/v1/usage").json()["items"]
+    assert (used["meter"], used["unit"], used["amount"]) == ("double", "calls", 1)
+    assert service.get("/v1/usage", params={"since": 9_999_999_999}).json()["items"] == []
+    problem(service.get(f"/v1/tasks/{NOBODY}"), 404, "not_found")
+
+
+def test_a_key_makes_a_task_once(service: Service, app: Forebay) -> None:
+    key = {"idempotency-key": "once"}
+    first = service.post("/v1/tasks", json={"kind": "double", "payload": {"n": 1}}, headers=key)
+    again = service.post("/v1/tasks", json={"payload": {"n": 1}, "kind": "double"}, headers=key)
+    assert (first.status_code, first.json()) == (again.status_code, again.json())
+    assert again.headers["forebay-replayed"] == "true"
+    other = service.post("/v1/tasks", json={"kind": "double", "payload": {"n": 2}}, headers=key)
+    problem(other, 422, "idempotency_conflict")
+
+
+def test_tasks_that_are_parts_of_jobs_are_not_submitted_alone(service: Service) -> None:
+    for kind in ("ocr.split", "segment.merge", KIND):
+        problem(service.post("/v1/tasks", json={"kind": kind}), 422, "inner_kind")
+
+
+def test_dead_letters_are_listed_requeued_and_dropped(service: Service, app: Forebay) -> None:
+    register(app)
+    good, bad, worse = submit(service, 1), submit(service, -1), submit(service, -2)
+    work(app)
+    assert [task["id"] for task in service.get("/v1/dead").json()["items"]] == [worse, bad]
+    assert service.get("/v1/dead", params={"limit": 1}).json()["next"]
+    problem(service.post(f"/v1/dead/{good}/requeue"), 409, "not_dead")
+    problem(service.client.delete(f"/v1/dead/{good}"), 409, "not_dead")
+    problem(service.post(f"/v1/dead/{NOBODY}/requeue"), 404, "not_found")
+    assert service.post(f"/v1/dead/{bad}/requeue", json={"force": True, "note": "try"}).status_code == 202
+    assert service.get(f"/v1/tasks/{bad}").json()["status"] == "pending"
+    assert service.client.delete(f"/v1/dead/{worse}").status_code == 204
+    problem(service.get(f"/v1/tasks/{worse}"), 404, "not_found")
+    (attempt,) = service.get(f"/v1/tasks/{bad}/history").json()["items"]
+    assert (attempt["error_class"], attempt["traceback"]) == ("refused", None)
