@@ -88,7 +88,20 @@ def create_app(
     problems.install(made)
     made.add_middleware(Guard, service=service)
     made.include_router(health.router(loopback=loopback))
-    for each in (submitting, jobs, results, streams, tasks, dead, workers, limits, slots, callbacks, records, docs_page):
+    for each in (
+        submitting,
+        jobs,
+        results,
+        streams,
+        tasks,
+        dead,
+        workers,
+        limits,
+        slots,
+        callbacks,
+        records,
+        docs_page,
+    ):
         made.include_router(each.router)
     return made
 
