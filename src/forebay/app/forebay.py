@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import IO, TYPE_CHECKING, TypeVar, Unpack
 
 from forebay import ids
 from forebay.app.finished import Finished
-from forebay.app.limits import AppLimits
+from forebay.app.stands import Stands
 from forebay.app.waiting import looks, not_yet
-from forebay.blobs import Blobs, open_blobs
-from forebay.engine.content import Content
+from forebay.blobs import Blobs
 from forebay.engine.pipeline import Pipeline
-from forebay.engine.registry import Handler, Kind, KindOptions, Registry
-from forebay.engine.submission import Options, Submissions
+from forebay.engine.registry import Handler, Kind, KindOptions
+from forebay.engine.submission import Options
 from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound
-from forebay.model.exchange import Acted, Action, Session, Submitted
+from forebay.model.exchange import Acted, Action, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
 from forebay.model.names import CALLBACK
@@ -28,14 +26,12 @@ from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Status, Task
 from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
-from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 
 if TYPE_CHECKING:
     from forebay.app.callbacks import AppCallbacks
     from forebay.app.documents import AppDocuments
     from forebay.app.explain import Explainer
-    from forebay.limits.limiter import Limiter
     from forebay.model.budget import Budget
     from forebay.model.callback import Callback
     from forebay.processors.function import Function, ProcessorOptions
@@ -48,8 +44,8 @@ H = TypeVar("H", bound=Handler)
 P = TypeVar("P", bound="Function")
 
 
-class Forebay:
-    """Nothing is read, written or opened before it is needed, so that any process may import it."""
+class Forebay(Stands):
+    """Registers, submits, looks, acts and works; nothing is opened before it is needed."""
 
     def __init__(
         self,
@@ -59,98 +55,9 @@ class Forebay:
         blobs: str | Blobs | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._given_ledger = ledger
-        self._given_limits = limits
-        self._given_blobs = blobs
-        self._given_settings = settings
-        self._lock = threading.RLock()
-        self._opened_ledger: Ledger | None = None
-        self.limits = AppLimits(self._limits_address, lambda: self.settings.env)
+        super().__init__(ledger, limits=limits, blobs=blobs, settings=settings)
         self._transport: Transport | None = None
         self._pipelines: dict[str, Pipeline] = {}
-        self.registry = Registry()
-
-    # --- what it stands on
-
-    @cached_property
-    def settings(self) -> Settings:
-        from forebay.settings import load  # noqa: PLC0415 - pydantic takes longer to import than all the rest
-
-        return self._given_settings or load()
-
-    @property
-    def ledger(self) -> Ledger:
-        with self._lock:
-            if self._opened_ledger is None:
-                given = self._given_ledger
-                self._opened_ledger = self._open_ledger() if given is None or isinstance(given, str) else given
-            return self._opened_ledger
-
-    def has_ledger(self) -> bool:
-        """Whether there is one already: looking must not make one."""
-        given = self._given_ledger
-        file = sqlite_file(given or self.settings.ledger) if given is None or isinstance(given, str) else None
-        return file is None or file.exists()
-
-    @property
-    def own_ledger(self) -> bool:
-        """Whether it was made with a ledger, so that the settings' one does not count."""
-        return self._given_ledger is not None
-
-    @property
-    def ledger_address(self) -> str | None:
-        """None for a ledger that was made elsewhere."""
-        given = self._given_ledger
-        return self.settings.ledger if given is None else given if isinstance(given, str) else None
-
-    def _open_ledger(self) -> Ledger:
-        if isinstance(self._given_ledger, str):
-            return open_ledger(self._given_ledger)
-        return open_ledger(self.settings.ledger)
-
-    @property
-    def limiter(self) -> Limiter:
-        """Of the limit store that the settings name; with a ledger of one's own, of the one beside that."""
-        return self.limits.limiter
-
-    def _limits_address(self) -> str | LimitStore:
-        if self._given_limits is not None:
-            return self._given_limits
-        if isinstance(self._given_ledger, str) and self.settings.origin("limits") == "default":
-            from forebay.settings.loading import beside  # noqa: PLC0415 - same
-
-            return str(beside(self._given_ledger))
-        return self.settings.limits
-
-    @cached_property
-    def blobs(self) -> Blobs:
-        given = self._given_blobs
-        return open_blobs(given or self.settings.blobs) if given is None or isinstance(given, str) else given
-
-    @cached_property
-    def content(self) -> Content:
-        return Content(lambda: self.blobs, self.settings.payload_max_bytes)
-
-    @cached_property
-    def submissions(self) -> Submissions:
-        def sessions() -> list[Session]:
-            return self.ledger.sessions()
-
-        return Submissions(self.registry, self.content, self.settings.env, sessions)
-
-    def close(self) -> None:
-        """Let go of the ledger and the limits; they are opened again when they are next needed."""
-        self.limits.close()
-        with self._lock:
-            if self._opened_ledger is not None:
-                self._opened_ledger.close()
-                self._opened_ledger = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- limits
 
