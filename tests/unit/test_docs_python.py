@@ -11,6 +11,7 @@ import pytest
 
 import forebay
 from forebay import Context, Finished, Forebay, Permanent, Reschedule, Retry
+from forebay.app.stands import Stands
 from forebay.engine.registry import Kind, KindOptions
 from forebay.engine.submission import Options
 from forebay.model.task import NewTask
