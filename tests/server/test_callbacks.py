@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from forebay.app.forebay import Forebay
 from forebay.model.query import Query
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem
@@ -79,3 +81,20 @@ def test_the_endpoints_of_others_are_not_there(service: Service) -> None:
     for verb in ("test", "rotate"):
         problem(service.post(f"{path}/{verb}", headers=bob), 404, "not_found")
     assert service.get(path, headers=ann).status_code == 200
+
+
+def test_a_name_that_leads_inside_is_refused_and_one_that_is_not_known_is_not(service: Service, app: Forebay) -> None:
+    async def look_up(host: str, _: int) -> list[str]:
+        await asyncio.sleep(0)
+        if host == "unknown.example":
+            raise OSError("no such host")
+        return {"inside.example": ["10.0.0.7"], "mixed.example": ["93.184.216.34", "127.0.0.1"]}.get(
+            host, ["93.184.216.34"]
+        )
+
+    app.callbacks.look_up = look_up
+    for host in ("inside.example", "mixed.example"):
+        answer = service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"callback": f"https://{host}/"})
+        problem(answer, 422, "bad_input")
+    for host in ("outside.example", "unknown.example"):
+        service.submit(params={"callback": f"https://{host}/"})

@@ -9,8 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from forebay.callbacks.addresses import parsed, reach
 from forebay.callbacks.target import Policy, Target
 from forebay.engine.signals import Retry
+from forebay.errors import BadInput
+from forebay.ids import shown
 from forebay.rules.verdict import ErrorClass
 
+_EARLY_S = 1.0
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, as text, the best first."""
 
@@ -20,6 +23,24 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+async def refuse_early(target: Target, policy: Policy, look_up: Resolve = resolve) -> None:
+    """BadInput for a host that leads, as of now, where callbacks may not go.
+
+    One that is not known here and now is left to each attempt, which looks again.
+    """
+    try:
+        async with asyncio.timeout(_EARLY_S):
+            found = await look_up(target.host, target.port)
+    except (OSError, TimeoutError):
+        return
+    for address in map(parsed, found):
+        if address is not None and not policy.lets(target.host, reach(address)):
+            raise BadInput(
+                f"The host {shown(target.host)} of the callback leads to an address that is {reach(address)}.",
+                remedy="Give the URL of a public host, or name the host in callback_hosts.",
+            )
 
 
 async def checked(target: Target, policy: Policy, look_up: Resolve = resolve) -> list[str]:

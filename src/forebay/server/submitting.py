@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from forebay import ids
 from forebay.app.forebay import Forebay
 from forebay.app.plain import plain
-from forebay.callbacks import target
+from forebay.callbacks import guard, target
 from forebay.errors import Conflict, StoreError
 from forebay.model.exchange import Submitted
 from forebay.model.names import check_label
@@ -48,9 +48,7 @@ async def submit(
     """Hand in a document, as a form with one file or as the body itself; its job is made when all of it is stored."""
     said = dict(request.query_params)
     asked = orders.order_of(said, "query")
-    if asked.callback is not None:
-        # Before a byte is read; once more when all of the form is there.
-        target.read(asked.callback, service.app.callbacks.policy)
+    await _check_callback(service, asked.callback)
     if idempotency_key is not None:
         check_label("Idempotency-Key", idempotency_key)
     async with _alone(service, caller, idempotency_key) as still_here:
@@ -58,6 +56,7 @@ async def submit(
         upload = await received(service, request, caller.own_tenant, chosen, still_here)
         if upload.fields:
             asked = orders.order_of({**said, **upload.fields}, "form")
+            await _check_callback(service, upload.fields.get("callback"))
         document = upload.named(asked.name)
         done = await service.ask(_stored, service.app, document, asked, caller.own_tenant, idempotency_key)
     location = f"/v1/jobs/{done.id}"
@@ -69,6 +68,12 @@ async def submit(
         content: dict[str, Any] = {**plain(found), "links": links(done.id)}
         return JSONResponse(content, 201, {"location": location, "preference-applied": "wait"})
     return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+
+
+async def _check_callback(service: Service, url: str | None) -> None:
+    if url is not None:
+        callbacks = service.app.callbacks
+        await guard.refuse_early(target.read(url, callbacks.policy), callbacks.policy, callbacks.look_up)
 
 
 def _stored(app: Forebay, document: Document, asked: orders.JobOrder, tenant: str, key: str | None) -> Submitted:
