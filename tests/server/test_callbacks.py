@@ -84,7 +84,7 @@ def test_the_endpoints_of_others_are_not_there(service: Service) -> None:
 
 
 def test_a_name_that_leads_inside_is_refused_and_one_that_is_not_known_is_not(service: Service, app: Forebay) -> None:
-    async def look_up(host: str, _: int) -> list[str]:
+    async def look_up(host: str, port: int) -> list[str]:
         await asyncio.sleep(0)
         if host == "unknown.example":
             raise OSError("no such host")
