@@ -21,6 +21,7 @@ NAME = re.compile(r"`([a-z_]+)[`(]", re.IGNORECASE)
 # Between the parts of Forebay itself.
 INNER = {
     "check_documents",
+    "check_budgets",
     "content",
     "has_ledger",
     "ledger_address",
