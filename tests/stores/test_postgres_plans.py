@@ -51,9 +51,10 @@ INDEXES: dict[str, list[str]] = {
     "lone_tasks": ["tasks_id_key", "tasks_pkey", "running_pkey"],
     "lock_lone": ["tasks_id_key", "ready_pkey"],
     "history": ["history_pkey", "tasks_id_key"],
-    "events": ["events_pkey"],
+    "news": ["events_pkey"],
 }
-SORTED = {"ready", "take", "due", "heads", "tails", "next_due"}  # the index has the order: nothing is read to be sorted
+# The index has the order: nothing is read to be sorted.
+SORTED = {"ready", "take", "due", "heads", "tails", "next_due", "news"}
 
 
 @pytest.fixture(scope="module", params=["empty", "full"])

@@ -49,6 +49,10 @@ PLANS: dict[str, list[str]] = {
         "SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=?)",
         "SEARCH tasks USING COVERING INDEX tasks_later_lane (lane=? AND available_at<?)",
     ],
+    "news": [
+        "SEARCH e USING PRIMARY KEY (job_id=? AND number>? AND number<?)",
+        "USE TEMP B-TREE FOR ORDER BY",  # of what is told: nothing, as a rule
+    ],
     "lost": ["SCAN t USING INDEX tasks_running", "SEARCH s USING PRIMARY KEY (id=?) LEFT-JOIN"],
     "holes": ["SEARCH tasks USING INDEX tasks_job (job_id=?)"],
     "jobs": ["SEARCH j USING INDEX sqlite_autoindex_jobs_1 (id=?)"],

@@ -153,14 +153,17 @@ class Watcher:
 
 
 def _read(ledger: Ledger, asked: Sequence[tuple[str, int, bool]]) -> list[News]:
-    return [_news(ledger, job_id, after, due=due) for job_id, after, due in asked]
+    found = ledger.news([(job_id, after) for job_id, after, _ in asked])
+    return [
+        News(events, over=_over(ledger, job_id, after, events, due=due))
+        for (job_id, after, due), events in zip(asked, found, strict=True)
+    ]
 
 
-def _news(ledger: Ledger, job_id: str, after: int, *, due: bool) -> News:
+def _over(ledger: Ledger, job_id: str, after: int, events: list[Event], *, due: bool) -> bool:
     """An end is an event; that a job was deleted is not, and is looked for when it is `due`."""
-    events = ledger.events(job_id, after=after)
     if not (events[-1].name.startswith("job_") if events else due):
-        return News(events)
+        return False
     job = ledger.get_job(job_id)
     seen = events[-1].number if events else after
-    return News(events, over=job is None or (job.status.terminal and seen >= job.event_count))
+    return job is None or (job.status.terminal and seen >= job.event_count)

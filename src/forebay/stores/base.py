@@ -180,6 +180,9 @@ class Ledger(Protocol):
 
     def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]: ...
 
+    def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
+        """For each job and number the events that follow it, `most` of them: many listeners cost one read."""
+
     def audit(self, *, most: int = 100) -> list[Audit]:
         """The latest actions, newest first."""
 

@@ -139,8 +139,17 @@ class UnitReads(ABC):
 
     @verb
     def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
-        unit = self._read(ids.check_id(job_id))
-        return [event for event in unit.events if event.number > after][:most] if unit else []
+        return self._events(ids.check_id(job_id), after, most)
+
+    @verb
+    def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
+        checked = [(ids.check_id(job_id), after) for job_id, after in asked]
+        return [self._events(job_id, after, most) for job_id, after in checked]
+
+    def _events(self, job_id: str, after: int, most: int) -> list[Event]:
+        unit = self._read(job_id)
+        # They are numbered from 1 without gaps.
+        return unit.events[after : after + most] if unit else []
 
     @verb
     def recall(self, tenant: str, keys: Sequence[str]) -> list[Remembered]:

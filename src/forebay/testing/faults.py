@@ -191,6 +191,9 @@ class FaultyLedger:
     def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
         return self._call(self._ledger.events, job_id, after=after, most=most)
 
+    def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
+        return self._call(self._ledger.news, asked, most=most)
+
     def audit(self, *, most: int = 100) -> list[Audit]:
         return self._call(self._ledger.audit, most=most)
 

@@ -196,7 +196,10 @@ class SqlLedger(ABC):
         return self._look(reads.history, ids.check_id(task_id))
 
     def events(self, job_id: str, *, after: int = 0, most: int = 500) -> list[Event]:
-        return self._look(reads.events, ids.check_id(job_id), after, most)
+        return self.news([(job_id, after)], most=most)[0]
+
+    def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
+        return self._look(reads.news, [(ids.check_id(job_id), after) for job_id, after in asked], most)
 
     def audit(self, *, most: int = 100) -> list[Audit]:
         return self._look(reads.audit, most)

@@ -111,8 +111,13 @@ def history(tx: Transaction, task_id: str) -> Steps[list[Attempt]]:
     return [rows.attempt(task_id, row) for row in (yield from tx.one("history", id=task_id))]
 
 
-def events(tx: Transaction, job_id: str, after: int, most: int) -> Steps[list[Event]]:
-    return [rows.event(row) for row in (yield from tx.one("events", job_id=job_id, after=after, most=most))]
+def news(tx: Transaction, asked: Sequence[tuple[str, int]], most: int) -> Steps[list[list[Event]]]:
+    answers: list[list[Event]] = [[] for _ in asked]
+    # They are numbered without gaps: where to stop is known before.
+    spans = [[at, job_id, after, after + most] for at, (job_id, after) in enumerate(asked)]
+    for row in (yield from tx.one("news", asked=spans)):
+        answers[row[0]].append(rows.event(row[1:]))
+    return answers
 
 
 def audit(tx: Transaction, most: int) -> Steps[list[Audit]]:

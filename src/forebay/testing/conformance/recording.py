@@ -99,6 +99,20 @@ class RecordPromises(LedgerCase):
         assert ledger.events(new.id, after=10_000) == []
         assert ledger.events(ids.random_id()) == []
 
+    def test_news_are_those_of_each_asked_job_in_the_order_of_asking(self, ledger: Ledger, worker: Worker) -> None:
+        new = [job_of(1) for _ in range(3)]
+        put(ledger, *new)
+        for task in worker.claim(3):
+            worker.settle(task, Completed(events=tuple(Event(name=f"step-{n}") for n in range(20))))
+        first, second, third = (each.id for each in new)
+        whole = {job_id: ledger.events(job_id) for job_id in (first, second, third)}
+        asked = [(third, 7), (first, 0), (ids.random_id(), 0), (second, 10_000), (third, 0), (first, 0)]
+        found = ledger.news(asked)
+        assert found == [whole[third][7:], whole[first], [], [], whole[third], whole[first]]
+        assert [len(events) > 20 for events in found] == [False, True, False, False, True, True]
+        assert ledger.news(asked, most=5) == [events[:5] for events in found]
+        assert ledger.news([]) == []
+
     def test_the_events_of_a_lone_task_have_no_job_to_be_in(self, ledger: Ledger, worker: Worker) -> None:
         (task_id,) = put(ledger, lone(1))
         assert not worker.settle(worker.take(), Completed(events=(Event(name="seen"),))).fenced

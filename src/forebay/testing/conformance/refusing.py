@@ -71,6 +71,7 @@ class RefusalPromises(LedgerCase):
             lambda: ledger.history(bad),
             lambda: ledger.ahead(bad),
             lambda: ledger.events(bad),
+            lambda: ledger.news([(bad, 0)]),
             lambda: ledger.cancel([bad], action()),
             lambda: ledger.retry([bad], action()),
             lambda: ledger.retry([bad], action(), force=True),
