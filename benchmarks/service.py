@@ -26,6 +26,7 @@ from benchmarks.ledger import fsync_ms
 from tests.pipelines.ground import pdf
 
 _ENDS_WITHIN_S = 30
+_LISTENS_WITHIN_S = 60
 _LARGE = 64 * 1024 * 1024
 _LOOK_EACH = 5
 
@@ -91,6 +92,14 @@ class Load:
             async for line in answer.aiter_lines():
                 self.heard += line.startswith("event: ")
 
+    async def all_heard(self, listeners: int) -> None:
+        """Until each was told something: what it costs to begin to listen is none of the submissions'."""
+        for _ in range(_LISTENS_WITHIN_S):
+            await asyncio.sleep(1)
+            if self.heard >= listeners:
+                return
+        raise SystemExit(f"{self.heard} of {listeners} listeners were told something in {_LISTENS_WITHIN_S} s")
+
     async def counted(self, request: Coroutine[Any, Any, None]) -> None:
         try:
             await request
@@ -124,7 +133,7 @@ async def measured(target: Target, listeners: int, per_s: int, seconds: float) -
         print(f"{'empty of listeners':<32} {target.memory_mb():6.0f} MB")
         paths = [f"/v1/jobs/{job_id}/events" for job_id in load.jobs] + ["/v1/events"] * 10
         listening = [asyncio.create_task(load.listen(path)) for path in paths]
-        await asyncio.sleep(3)
+        await load.all_heard(len(paths))
         print(f"{f'{len(paths)} listeners':<32} {target.memory_mb():6.0f} MB, {load.heard} events heard")
         load.submits_ms.clear()
         used = target.cpu_s()
