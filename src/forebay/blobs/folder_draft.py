@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from forebay import failpoint
 from forebay.blobs.os_errors import in_folder
@@ -19,12 +19,17 @@ _LOCK_WAIT_S = 5.0
 
 
 class FolderDraft:
+    """Keeps the folder of drafts open, so that its way there is walked once."""
+
     def __init__(self, tree: Tree, address: str) -> None:
         self._tree = tree
         self._address = address
         self._name = secrets.token_hex(16)
-        with in_folder(address, writing=True), tree.folder("tmp", create=True) as tmp:
-            self._fd = os.open(self._name, _CREATE, 0o600, dir_fd=tmp)
+        self._named = False
+        with in_folder(address, writing=True), ExitStack() as opened:
+            self._tmp = opened.enter_context(tree.folder("tmp", create=True))
+            self._fd = os.open(self._name, _CREATE, 0o600, dir_fd=self._tmp)
+            self._opened = opened.pop_all()
 
     def write(self, chunk: bytes) -> None:
         rest = memoryview(chunk)
@@ -40,8 +45,8 @@ class FolderDraft:
             os.utime(self._fd)
             failpoint.reach("result_written")
             os.fsync(self._fd)
-            with self._tree.folder("tmp") as tmp:
-                os.rename(self._name, ref.sha256, src_dir_fd=tmp, dst_dir_fd=shard)
+            os.rename(self._name, ref.sha256, src_dir_fd=self._tmp, dst_dir_fd=shard)
+            self._named = True
             sync_names(shard, f"The {ref} in {self._address} was written", "Put the bytes again.")
 
     def written_at(self) -> float:
@@ -51,9 +56,10 @@ class FolderDraft:
         # What could go wrong here changes nothing that was promised: the bytes are synced, or the draft is thrown away.
         with suppress(OSError):
             os.close(self._fd)
-        # After publishing there is nothing under the old name; what cannot be removed is left to the sweep.
-        with suppress(OSError), self._tree.folder("tmp") as tmp:
-            os.unlink(self._name, dir_fd=tmp)
+        # What cannot be removed is left to the sweep.
+        with suppress(OSError), self._opened:
+            if not self._named:
+                os.unlink(self._name, dir_fd=self._tmp)
 
     def _share(self, shard: int) -> None:
         give_up = time.monotonic() + _LOCK_WAIT_S
