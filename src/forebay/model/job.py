@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from forebay import ids
 from forebay.errors import BadInput
@@ -106,7 +106,7 @@ def member(task: NewTask, job_id: str, *, tenant: str, generation: int = 1) -> N
         raise BadInput("A lone task cannot be part of a job.", remedy="Give it the role chunk or follow.")
     else:
         part = generation
-    return replace(task, id=member_id(job_id, task.role, part), tenant=tenant)
+    return task.placed(member_id(job_id, task.role, part), tenant)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,6 +136,16 @@ class NewTask:
             new._identify()
         return new
 
+    def placed(self, id: str, tenant: str) -> NewTask:  # noqa: A002 - its name everywhere
+        """The same task in its place in a job, which has checked both; the rest has been checked already."""
+        new = object.__new__(NewTask)
+        for put, value in zip(_PUTS, _fields_of(self), strict=True):
+            put(new, value)
+        _put_id(new, id)
+        _put_tenant(new, tenant)
+        object.__setattr__(new, "drawn", False)
+        return new
+
     def _identify(self) -> None:
         derived = None
         if self.idempotency_key is not None:
@@ -186,8 +196,9 @@ _FIELDS = tuple(field.name for field in fields(NewTask))
 _fields_of = attrgetter(*_FIELDS)
 # By the slots themselves: a frozen class has no other way in, and object.__setattr__ looks each of them up.
 _PUTS: tuple[Callable[[NewTask, object], None], ...] = tuple(getattr(NewTask, name).__set__ for name in _FIELDS)
-_put_payload, _put_payload_json, _put_key, _put_hash, _put_id, _put_drawn = (
-    _PUTS[_FIELDS.index(name)] for name in ("payload", "payload_json", "idempotency_key", "payload_hash", "id", "drawn")
+_put_payload, _put_payload_json, _put_key, _put_hash, _put_id, _put_drawn, _put_tenant = (
+    _PUTS[_FIELDS.index(name)]
+    for name in ("payload", "payload_json", "idempotency_key", "payload_hash", "id", "drawn", "tenant")
 )
 
 

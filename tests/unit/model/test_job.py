@@ -196,3 +196,13 @@ def test_an_event_has_a_name_and_fields_that_can_be_stored() -> None:
     assert_helpful(caught.value)
     with pytest.raises(BadInput, match="event number"):
         Event(name="merging", number=-1)
+
+
+@pytest.mark.parametrize("task", [chunk(3), follow("k"), SPLIT], ids=["chunk", "follow", "split"])
+def test_a_member_is_as_if_it_had_been_made_in_its_place(task: NewTask) -> None:
+    before = replace(task)
+    placed = member(task, JOB_ID, tenant="acme")
+    anew = replace(task, id=placed.id, tenant="acme")
+    assert (placed, placed.drawn) == (anew, anew.drawn)
+    assert placed != task
+    assert replace(task, id=before.id) == before
