@@ -44,8 +44,8 @@ class Caller:
 
 async def caller_of(service: Serving, sent: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> Caller:
     if sent is None:
-        if not service.keyed:
-            service.keyed = bool(await service.ask(service.app.ledger.keys))
+        if not service.keyed and await service.any_key():
+            service.keyed = True
         if service.keyed:
             raise _unknown("no_key", "This needs an API key.")
         return Caller(who="http")

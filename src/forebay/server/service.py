@@ -56,6 +56,8 @@ class Service:
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
         self.uploads = 0
+        self._looking = asyncio.Lock()
+        self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s
         self._threads = ThreadPoolExecutor(THREADS, "forebay-request")
         self._carriers = ThreadPoolExecutor(CARRIERS, "forebay-bytes")
@@ -71,6 +73,17 @@ class Service:
                 f"A store has not answered within {self._answer_within_s:g} s; what was asked for may have been done.",
                 remedy="Ask again in a moment, with the same Idempotency-Key where there is one.",
             ) from None
+
+    async def any_key(self) -> bool:
+        """Whether there is an API key now: those who ask while a read is under way share the next one."""
+        if self._next_look is None:
+            self._next_look = asyncio.create_task(self._look())
+        return await asyncio.shield(self._next_look)
+
+    async def _look(self) -> bool:
+        async with self._looking:
+            self._next_look = None
+            return bool(await self.ask(self.app.ledger.keys))
 
     async def take(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what blocks for as long as it takes: bytes on their way."""
