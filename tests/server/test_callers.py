@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from forebay.app import keys
 from forebay.app.forebay import Forebay
 from forebay.errors import BadInput
+from forebay.model.key import ApiKey, Scope
+from forebay.server import service as serving_all
 from forebay.server.callers import Caller
 from forebay.server.serving import check_exposed, is_loopback
+from forebay.stores.memory.ledger import MemoryLedger
+from forebay.testing.workers import action
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
 
 
@@ -42,6 +49,41 @@ def test_from_the_first_key_on_everybody_needs_one(service: Service, app: Foreba
     assert keys.revoke(app, key.id).done
     problem(service.get("/v1/jobs", headers=reader), 401, "bad_key")
     problem(service.get("/v1/jobs"), 401, "no_key")
+
+
+class HeldLedger(MemoryLedger):
+    """Its reads of keys take until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.let_go = threading.Event()
+
+    def keys(self) -> list[ApiKey]:
+        found = super().keys()
+        self.reads += 1
+        assert self.let_go.wait(20)
+        return found
+
+
+def test_who_asks_for_keys_during_a_read_shares_the_next_one_and_never_the_one_before() -> None:
+    ledger = HeldLedger()
+
+    async def asked() -> tuple[bool, list[bool]]:
+        service = serving_all.Service(SimpleNamespace(ledger=ledger), answer_within_s=20)  # type: ignore[arg-type]
+        first = asyncio.create_task(service.any_key())
+        while not ledger.reads:  # noqa: ASYNC110 - set by a thread
+            await asyncio.sleep(0.001)
+        ledger.add_key(ApiKey(name="x", sha256="a" * 64, scopes=(Scope.READ,)), action())
+        later = [asyncio.create_task(service.any_key()) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        ledger.let_go.set()
+        answers = await first, await asyncio.gather(*later)
+        service.close()
+        return answers
+
+    assert asyncio.run(asked()) == (False, [True] * 20)
+    assert ledger.reads == 2
 
 
 def test_a_wrong_or_expired_key_is_refused(service: Service, app: Forebay) -> None:

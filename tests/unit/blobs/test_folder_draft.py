@@ -207,13 +207,17 @@ def test_a_draft_that_was_swept_away_ends_in_an_error_and_not_in_a_lost_blob(tmp
     assert list(blobs.list("t")) == [before]
 
 
+def descriptors() -> set[str]:
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
+
+
 def test_a_draft_leaves_no_descriptor_open_whether_it_was_published_or_not(tmp_path: Path) -> None:
     blobs = open_blobs(tmp_path.as_uri())
     ref = blobs.put("t", b"bytes")
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     assert blobs.put("t", b"others") != ref
     with blobs.writing("t") as blob:
         blob.write(b"half of it")
-        assert len(os.listdir("/proc/self/fd")) > len(before)
-    assert os.listdir("/proc/self/fd") == before
+        assert len(descriptors()) > len(before)
+    assert descriptors() == before
     assert list((tmp_path / "tmp").iterdir()) == []
