@@ -89,7 +89,10 @@ def read(url: object, policy: Policy) -> Target:
     if target.url.scheme not in _PORTS or not host or not 0 < target.port < _PORTS_END:
         raise _refused(url, "is no web address", "Begin it with https://.")
     if target.url.userinfo or target.url.fragment:
-        raise _refused(url, "has a password or a fragment", "Leave them out: callbacks are signed.")
+        # Not quoted: what must not be in it must not be in a log either.
+        raise BadInput(
+            "The callback has a password or a fragment.", remedy="Leave them out of its URL: callbacks are signed."
+        )
     _check_host(target, policy, url)
     return target
 
