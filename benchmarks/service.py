@@ -98,6 +98,13 @@ class Load:
             async for line in answer.aiter_lines():
                 self.heard += line.startswith("event: ")
 
+    async def all_told(self, listeners: int) -> None:
+        """Until as many events came as there are listeners: each is told at once what has happened before."""
+        for _ in range(10 * _ENDS_WITHIN_S):
+            if self.heard >= listeners:
+                break
+            await asyncio.sleep(0.1)
+
     async def counted(self, request: Coroutine[Any, Any, None]) -> None:
         try:
             await request
@@ -135,14 +142,15 @@ async def measured(target: Target, listeners: int, per_s: int, seconds: float) -
         print(f"{'empty of listeners':<32} {target.memory_mb():6.0f} MB")
         paths = [f"/v1/jobs/{job_id}/events" for job_id in load.jobs] + ["/v1/events"] * 10
         listening = [asyncio.create_task(load.listen(path)) for path in paths]
-        await asyncio.sleep(3)
+        await load.all_told(len(paths))
         print(f"{f'{len(paths)} listeners':<32} {target.memory_mb():6.0f} MB, {load.heard} events heard")
         load.submits_ms.clear()
         used = target.cpu_s()
         await load.at_a_rate(per_s, seconds)
         spent_ms = 1000 * (target.cpu_s() - used) / (per_s * seconds)
         print(f"{'CPU for a submission':<32} {spent_ms:6.1f} ms, with all that was told meanwhile")
-        print(f"{'after that load':<32} {target.memory_mb():6.0f} MB, peak {target.memory_mb('VmHWM'):.0f} MB")
+        most_mb = target.memory_mb("VmHWM")
+        print(f"{'after that load':<32} {target.memory_mb():6.0f} MB, peak {most_mb:.0f} MB, {load.heard} events heard")
         for each in listening:
             each.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
