@@ -60,7 +60,7 @@ class Progress:
             self._bars.stop()
 
     def told(self, item: Item) -> None:
-        if item.page_count is not None:
+        if item.page_count is not None and not item.ended:
             self._before.setdefault(id(item), item.page_count * item.done_share)
         if item.ended and id(item) not in self._told:
             self._told.add(id(item))
