@@ -48,6 +48,8 @@ def test_a_public_url_is_taken_apart(url: str, host: str, port: int) -> None:
         "https://app.localhost/",
         "https://example.com/\n",
         "https://example.com:99999/",
+        "https://example.com:22/",
+        "https://example.com:1023/",
         f"https://example.com/{'x' * 2000}",
         None,
         7,
@@ -60,7 +62,7 @@ def test_what_no_callback_may_go_to_is_refused(url: object) -> None:
 
 def test_an_operator_lets_callbacks_go_to_hosts_of_their_own() -> None:
     own = Policy.read(" hooks.lan, 10.1.2.3,[fd12::1],", loopback=False)
-    for url in ("http://hooks.lan/x", "https://10.1.2.3/", "http://[fd12::1]:8080/"):
+    for url in ("http://hooks.lan/x", "https://hooks.lan:444/", "https://10.1.2.3/", "http://[fd12::1]:8080/"):
         assert str(read(url, own).url) == url
     for url in ("https://10.1.2.4/", "http://example.com/", "https://127.0.0.1/"):
         with pytest.raises(BadInput):

@@ -22,16 +22,30 @@ def test_now_and_then_a_line_tells_the_rate_the_time_left_and_what_is_waited_for
     clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = Item(Path("done.pdf"), status="completed", page_count=20, done_share=1.0)
-    half = Item(Path("half.pdf"), status="running", page_count=100, done_share=0.5, waits="limit 'api' is paused")
+    half = Item(Path("half.pdf"), status="running", page_count=100, waits="limit 'api' is paused")
     with Progress() as progress:
         progress.of(SimpleNamespace(items=[done, half]))  # type: ignore[arg-type]
         progress.told(half)
         assert capsys.readouterr().err == ""
         clock.now += 10
+        half.done_share = 0.5
         progress.told(half)
         progress.told(half)
     told = "1 of 2 documents, 70 of 120 pages, 7.0 pages/s, about 7 s left; limit 'api' is paused\n"
     assert capsys.readouterr() == ("", told)
+
+
+def test_what_was_stored_before_says_nothing_of_the_pace(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = Item(Path("half.pdf"), status="running", page_count=100, done_share=0.5)
+    with Progress() as progress:
+        progress.of(SimpleNamespace(items=[half]))  # type: ignore[arg-type]
+        progress.told(half)
+        clock.now += 10
+        half.done_share = 0.6
+        progress.told(half)
+    assert capsys.readouterr().err == "0 of 1 documents, 60 of 100 pages, 1.0 pages/s, about 40 s left\n"
 
 
 def test_an_end_is_told_once_with_its_outputs_or_its_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,8 @@ from forebay.processors.credentials import Key
 from forebay.processors.language import Chain, Detector, Found, Google, Link, Model, Text, code
 from forebay.processors.llm import Llm
 from forebay.processors.llm import Model as LlmModel
+from forebay.processors.parser_child import Bounds
+from forebay.processors.parsers import Parsers
 from forebay.processors.pdf.verbs import VERBS
 from forebay.processors.translate import Translate, judged
 from forebay.stores.base import Ledger
@@ -145,6 +147,24 @@ def test_a_detector_that_is_not_sure_leaves_it_to_the_default() -> None:
     said, _ = found(google_says("und"), llm_says("und"), NO_LANGUAGE)
     assert (said.language, said.by) == ("en", "default")
     assert [each["by"] for each in said.tried] == ["google", "llm", "local"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"), [("STUCK", "parser_timeout"), ("BROKEN", "bug"), ("DEAD", "parser_crashed")]
+)
+def test_what_goes_wrong_with_the_detector_leaves_it_to_the_default(trouble: str, why: str) -> None:
+    async def scenario(caller: Caller, _: str) -> Found:
+        parsers = Parsers(1, Bounds(cpu_s=FAST_S), verbs=f"tests.segment.verbs:{trouble}_LANGUAGE")
+        try:
+            with tempfile.TemporaryFile() as file:
+                chain = Chain([Detector(lambda: parsers)], Answers(MemoryLedger))
+                return await chain.find(caller.context(), Text(GERMAN, file, "a" * 64, reuse=True), "fr")
+        finally:
+            await parsers.aclose()
+
+    said = against(Provider([]), scenario)
+    assert (said.language, said.by) == ("fr", "default")
+    assert [(each["by"], each["why"]) for each in said.tried] == [("local", why)]
 
 
 def test_a_limit_that_nobody_has_defined_is_told_in_the_record() -> None:

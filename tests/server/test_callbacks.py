@@ -20,6 +20,7 @@ REFUSED = [
     "https://example.com/" + "a" * 1990,
     "https://example.com/a\nb",
     "http://example.com/",
+    "https://example.com:25/",
     "https://127.0.0.1/",
     "https://127.1/",
     "https://0x7f000001/",

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +18,7 @@ import httpx2
 
 from forebay.app.forebay import Forebay
 from forebay.app.keys import create
-from tests.pipelines.ground import pdf
-from tests.server.ground import DOCUMENT, PDF, received
-from tests.servers.fresh import fresh_schema
-from tests.servers.server import Server
+from tests.server.ground import DOCUMENT, PDF
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -81,56 +77,6 @@ def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
-def test_a_signal_loses_no_upload_that_was_accepted(tmp_path: Path) -> None:
-    accepted: list[str] = []
-    refused: list[str] = []
-    with served(tmp_path, "--no-worker") as (client, process):
-
-        def send(number: int) -> None:
-            with httpx2.Client(base_url=client.base_url, timeout=20, trust_env=False) as own:
-                while True:
-                    try:
-                        answer = own.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"reuse": "false"})
-                    except httpx2.TransportError as error:
-                        refused.append(str(error))
-                        return
-                    if answer.status_code != 202:
-                        refused.append(answer.text)
-                        return
-                    accepted.append(answer.json()["id"])
-
-        def begun() -> socket.socket:
-            """One whose last bytes come after the signal."""
-            line = socket.create_connection((client.base_url.host, client.base_url.port or 80), 20)
-            head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(DOCUMENT)}\r\n\r\n"
-            line.sendall(head.encode() + DOCUMENT[:50])
-            return line
-
-        threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        with begun() as line:
-            ends_at = time.monotonic() + 20
-            while len(accepted) < 20 and time.monotonic() < ends_at:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGTERM)
-            time.sleep(0.3)
-            line.sendall(DOCUMENT[50:])
-            late = received(line)
-        for thread in threads:
-            thread.join(20)
-        assert process.wait(20) == 0
-    assert late.startswith(b"HTTP/1.1 202 "), late
-    accepted.append(json.loads(late.rpartition(b"\r\n\r\n")[2])["id"])
-    assert len(accepted) > 20
-    assert len(refused) == 4
-    with Forebay(f"sqlite:///{tmp_path}/forebay.db", blobs=f"file://{tmp_path}/blobs") as app:
-        for job_id in accepted:
-            job = app.ledger.get_job(job_id)
-            assert job is not None, "an accepted upload was lost"
-    assert [*(tmp_path / "blobs" / "tmp").iterdir()] == []
-
-
 def ran(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "forebay", "serve", *options]
     return subprocess.run(
@@ -159,26 +105,3 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "is in use" in refused.stderr
     assert "Traceback" not in refused.stderr
-
-
-def test_two_servers_and_two_workers_on_postgresql_serve_one_job(postgres_server: Server, tmp_path: Path) -> None:
-    with fresh_schema(postgres_server) as address:
-        # Each with its own worker; only the blobs are shared beside the database.
-        shared = ("--ledger", address)
-        with served(tmp_path, *shared) as (first, one), served(tmp_path, *shared) as (second, two):
-            key = {"idempotency-key": "order 1"}
-            answer = first.post("/v1/jobs", content=pdf(45), headers=PDF | key)
-            assert answer.status_code == 202
-            again = second.post("/v1/jobs", content=pdf(45), headers=PDF | key)
-            assert again.json() == answer.json()
-            path = answer.headers["location"]
-            ends_at = time.monotonic() + 40
-            while second.get(path).json()["status"] != "completed":
-                assert time.monotonic() < ends_at
-                time.sleep(0.1)
-            assert len(second.get("/v1/workers").json()["items"]) == 2
-            whole = first.get(f"{path}/result")
-            assert whole.content == second.get(f"{path}/result").content
-            assert whole.json()["summary"]["page_count"] == 45
-            assert first.get(f"{path}/events", headers={"last-event-id": "999"}).status_code == 204
-            assert (ended(one), ended(two)) == (0, 0)

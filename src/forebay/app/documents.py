@@ -127,7 +127,7 @@ class AppDocuments:
             self._parsers = Parsers(settings.processes, bounds, first=first)
         return self._parsers
 
-    def begin_with(self, first: ParserChild) -> None:
+    def begin_with(self, first: ParserChild | None) -> None:
         """Use a child that was started already; who started it ends it, should nobody have needed it."""
         self._first_parser = first
 

@@ -17,6 +17,7 @@ from forebay.ids import shown
 MAX_LENGTH: Final = 2000
 _PORTS = {"https": 443, "http": 80}
 _PORTS_END = 65_536
+_FREE_PORTS = 1024  # below it are other services, such as mail, that a callback must not be made to speak to
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,10 @@ def read(url: object, policy: Policy) -> Target:
     if target.url.scheme not in _PORTS or not host or not 0 < target.port < _PORTS_END:
         raise _refused(url, "is no web address", "Begin it with https://.")
     if target.url.userinfo or target.url.fragment:
-        raise _refused(url, "has a password or a fragment", "Leave them out: callbacks are signed.")
+        # Not quoted: what must not be in it must not be in a log either.
+        raise BadInput(
+            "The callback has a password or a fragment.", remedy="Leave them out of its URL: callbacks are signed."
+        )
     _check_host(target, policy, url)
     return target
 
@@ -111,6 +115,8 @@ def _check_host(target: Target, policy: Policy, url: str) -> None:
         }
         raise _refused(url, "is not a public address", remedy.get(where, "Give the address of a public host."))
     own = target.host in policy.hosts or (where is Reach.LOOPBACK and policy.loopback)
+    if target.port < _FREE_PORTS and target.port not in _PORTS.values() and not own:
+        raise _refused(url, "names the port of another service", f"Use 443, or a port from {_FREE_PORTS} on.")
     if target.url.scheme == "http" and not own:
         raise _refused(url, "is not encrypted", "Begin it with https://, or name the host in callback_hosts.")
 

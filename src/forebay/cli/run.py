@@ -126,11 +126,15 @@ def run(
 
 
 @contextmanager
-def _parser_ahead() -> Iterator[ParserChild]:
+def _parser_ahead() -> Iterator[ParserChild | None]:
     """A child that imports what it needs while we do; the two take about as long."""
     from forebay.processors.parser_child import ParserChild
 
-    child = ParserChild()
+    try:
+        child = ParserChild()
+    except OSError:
+        yield None  # whoever needs one tries again, and says why there is none
+        return
     try:
         yield child
     finally:

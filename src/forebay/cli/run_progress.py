@@ -36,6 +36,7 @@ class Progress:
         self._rows: dict[int, TaskID] = {}
         self._total: TaskID | None = None
         self._told: set[int] = set()
+        self._before: dict[int, float] = {}
         self._began_at = time.monotonic()
         self._line_at = self._began_at
 
@@ -59,6 +60,8 @@ class Progress:
             self._bars.stop()
 
     def told(self, item: Item) -> None:
+        if item.page_count is not None and not item.ended:
+            self._before.setdefault(id(item), item.page_count * item.done_share)
         if item.ended and id(item) not in self._told:
             self._told.add(id(item))
             self.say(_end_of(item))
@@ -99,7 +102,8 @@ class Progress:
         known = _pages(items)
         done = sum((item.page_count or 0) * item.done_share for item in items)
         took_s = time.monotonic() - self._began_at
-        rate = done / took_s if took_s > 0 else 0.0
+        # What was stored before this run says nothing of its pace.
+        rate = (done - sum(self._before.values())) / took_s if took_s > 0 else 0.0
         text = f"{ended} of {len(items)} documents, {done:.0f} of {known} pages"
         if rate > 0 and done < known:
             text += f", {rate:.1f} pages/s, about {span((known - done) / rate)} left"

@@ -107,7 +107,7 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
     limit_state.tidy(record, terms, now)
     used = limit_state.in_flight(record)
     waiting = sum(place.run["count"] for place in limit_state.line(record))
-    eta, by = forecast.foretold(record, terms, forecast.all_ahead(record, terms), {"calls": 1}, now)
+    eta, by = forecast.foretold(record, terms, forecast.all_ahead(record, terms), {"calls": 1}, now, ends=True)
     cool = record["cool"]
     return Usage(
         name=name,

@@ -78,7 +78,9 @@ def parse(text: str, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> Js
     """JSON text from outside as a value; two entries under one key are refused, since one would be lost."""
     try:
         value: Json = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unlike)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise BadPayload(f"The {what} is nested deeper than {MAX_DEPTH} levels.", remedy="Make it flatter.") from None
+    except ValueError as error:
         raise BadPayload(f"The {what} is not JSON: {shown(str(error))}.", remedy="Correct the JSON.") from None
     encode(value, what=what, max_bytes=max_bytes)
     return value

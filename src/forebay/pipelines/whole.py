@@ -122,7 +122,9 @@ def _whole(ground: Ground, order: Order, tenant: str, said: dict[str, Any], task
     lacking = {number: what for what, numbers in said.get("lacking", {}).items() for number in numbers}
     notes = [str(note) for note in said["notes"]]
     if lacking:
-        notes.append(f"something is lost of {len(lacking)} pages, the first of them page {min(lacking)}")
+        first = f"page {min(lacking)}"
+        some = first if len(lacking) == 1 else f"{len(lacking)} pages, the first of them {first}"
+        notes.append(f"something is lost of {some}")
     return Whole(
         order=order,
         tenant=tenant,

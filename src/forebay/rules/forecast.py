@@ -38,8 +38,13 @@ def all_ahead(record: Record, terms: Terms) -> Ahead:
     return Ahead(calls, units)
 
 
-def foretold(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], now: int) -> tuple[int, list[str]]:
-    """When a call may start that has so much before it, and what it waits for: exact for windows, by mean for calls."""
+def foretold(
+    record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], now: int, *, ends: bool = False
+) -> tuple[int, list[str]]:
+    """When a call may start that has so much before it, and what it waits for: exact for windows, by mean for calls.
+
+    With `ends`, for who looks and does not call, it is heeded when each call in flight has to end.
+    """
     if state.too_large(terms, units):
         return state.FOREVER, [TOO_LARGE]
     by: list[str] = []
@@ -54,7 +59,7 @@ def foretold(record: Record, terms: Terms, ahead: Ahead, units: dict[str, int], 
     release_in = _release_in(record, terms, ahead.calls)
     if release_in >= 0:
         by.append(IN_FLIGHT)
-        eta = max(eta, release_in)
+        eta = max(eta, _ended_in(record, terms, ahead.calls, release_in, now) if ends else release_in)
     for bound in terms["windows"]:
         need = ahead.units.get(bound["unit"], 0) + units.get(bound["unit"], 0)
         if need > 0 and bound["n"] > 0:
@@ -73,6 +78,17 @@ def _release_in(record: Record, terms: Terms, ahead: int) -> int:
         return -1
     mean = record["mean"] if record["mean"] > 0 else terms["call"]
     return mean * releases // terms["in_flight"]
+
+
+def _ended_in(record: Record, terms: Terms, ahead: int, by_mean: int, now: int) -> int:
+    """The same, never after those calls have to end; and then, not before, if whoever made them has fallen silent."""
+    held = [seat for seat in record["seats"].values() if seat["calls"]]
+    ends = sorted(call["until"] for seat in held for call in seat["calls"])
+    releases = len(ends) + ahead + 1 - terms["in_flight"]
+    if releases > len(ends) or ends[releases - 1] <= now:
+        return by_mean
+    latest = ends[releases - 1] - now
+    return latest if all(seat["until"] <= now for seat in held) else min(by_mean, latest)
 
 
 def waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:

@@ -47,7 +47,7 @@ class Outlook:
         needed = self._usual_units(kind) if units is None else dict(units)
         in_hand = self._in_hand(kind, running)
         before = self._before(kind, ahead + in_hand, needed)
-        eta, _ = forecast.foretold(self.record, self.terms, before, needed, self.now)
+        eta, _ = forecast.foretold(self.record, self.terms, before, needed, self.now, ends=True)
         cool = self.record["cool"]
         return LimitView(
             gates=self._gates(needed, at),

@@ -21,6 +21,7 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 32 * 1024
 MAX_TARGET_BYTES = 8 * 1024
 _ALIVE = "/livez"
+_METRICS = "/metrics"  # on loopback nobody needs a key for them
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\]|([a-z0-9-]+\.)+localhost)(:\d{1,5})?", re.IGNORECASE)
 _OWN_SITES = {"same-origin", "none"}
@@ -85,7 +86,8 @@ class Guard:
                 remedy="Send one of them.",
                 closing=True,
             )
-        if not self._service.keyed and scope["path"] != _ALIVE:
+        open_ = scope["path"] == _METRICS and self._service.loopback
+        if open_ or (not self._service.keyed and scope["path"] != _ALIVE):
             _check_near(headers)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Header
 
 from forebay.app.waiting import looks
+from forebay.errors import StoreError
 from forebay.model.job import Job
 from forebay.model.task import Task
 from forebay.server.service import Service
@@ -37,9 +39,11 @@ def wait_s(prefer: str | None) -> float:
 async def ended(service: Service, identifier: str, within_s: float) -> Task | Job | None:
     """What it has become once it has ended; None if it has not within that time."""
     for pause_s in looks(within_s):
-        found = await service.ask(service.app.get, identifier)
-        if found.status.terminal:
-            return found
+        # It is stored: that the store is silent now must not look as if it were not.
+        with suppress(StoreError):
+            found = await service.ask(service.app.get, identifier)
+            if found.status.terminal:
+                return found
         if service.stopping.is_set() or not pause_s:
             break
         await asyncio.sleep(pause_s)

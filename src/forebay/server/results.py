@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 
 from forebay.app import exporting
 from forebay.app.finished import Finished
+from forebay.app.plain import remedy
 from forebay.errors import NotCompleted
 from forebay.model.job import Job
 from forebay.model.payload import Json
@@ -61,7 +62,7 @@ async def result(
     _, output = exporting.output_of(job, form)
     if job.status is Status.COMPLETED:
         return await _exported(service, job, form, output, wanted=range, known=if_none_match)
-    if partial:
+    if partial and (job.chunk_count or not job.status.terminal):
         return await _so_far(service, job, form, output)
     raise await _not_yet(service, job)
 
@@ -91,9 +92,10 @@ async def _so_far(service: Service, job: Job, form: str, output: Output) -> Resp
 
 async def _not_yet(service: Service, job: Job) -> NotCompleted | Refused:
     if job.status.terminal:
+        why = (job.error_text or "it has no result").rstrip(".")
+        some = "Add ?partial=1 for what was read of it, or retry it."
         return NotCompleted(
-            f"Job {job.id} is {job.status}: {job.error_text or 'it has no result'}.",
-            remedy="Add ?partial=1 for what was read of it, or retry it.",
+            f"Job {job.id} is {job.status}: {why}.", remedy=some if job.chunk_count else remedy(job.error_class)
         )
     standing = await service.ask(service.app.standing, job.id)
     wait_s = min(3600, max(1, round(standing.end_eta_s or 5)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from forebay.model.limit_record import Record
@@ -68,6 +70,21 @@ def test_calls_in_flight_are_foretold_by_how_long_calls_take() -> None:
         "in_flight 5/5",
         "limit 'api' has 5/5 calls in flight",
     )
+
+
+def test_the_slot_of_one_who_fell_silent_is_free_when_its_call_has_to_end_and_that_comes_nearer() -> None:
+    record = record_of(1)
+    asked(record, "killed", 1)
+    (call,) = record["seats"]["killed"]["calls"]
+    silent_at = record["seats"]["killed"]["until"]
+    for mean in (0, 2000):
+        record["mean"] = mean
+        for now in (silent_at, silent_at + 10_000, call["until"] - 1):
+            assert view(deepcopy(record), now=now).eta_s == (call["until"] - now) / 1000
+        assert view(deepcopy(record), now=call["until"]).eta_s == 0.0
+    # As long as it may be alive, its call takes as long as others, but no longer than it may.
+    record["mean"] = 0
+    assert view(deepcopy(record), now=NOW + 9000).eta_s == min(60.0, (call["until"] - NOW - 9000) / 1000)
 
 
 def test_places_that_workers_hold_in_line_for_these_same_tasks_are_not_counted_twice() -> None:
