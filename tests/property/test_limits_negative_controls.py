@@ -20,7 +20,7 @@ from forebay.testing.limits.machine import limit_machine
 from forebay.testing.limits.process import Process
 from tests.property.machines import run_until_failure
 
-EXAMPLES = 150
+EXAMPLES = 600
 Patch = pytest.MonkeyPatch
 Break = Callable[[Patch], None]
 
