@@ -95,3 +95,9 @@ def test_a_lane_is_named_by_host_and_port_alone() -> None:
     assert first.lane != read("https://example.com:8443/a", USUAL).lane
     assert first.endpoint_id("default") != second.endpoint_id("default")
     assert first.endpoint_id("default") != first.endpoint_id("acme")
+
+
+def test_a_password_in_a_url_is_not_said_again() -> None:
+    with pytest.raises(BadInput, match="password") as caught:
+        read("https://user:canary@example.com/", USUAL)
+    assert "canary" not in f"{caught.value} {caught.value.remedy}"

@@ -377,3 +377,54 @@ def test_questions_keep_to_a_quota_of_tokens(made: Made, sim: Simulated, backend
     seen = sim.verdict()
     assert (seen["refused_429"], seen["calls"]) == (0, 8)
     assert seen["within_quotas"]
+
+
+ASKS = """
+from forebay import Forebay, Limit
+
+app = Forebay()
+app.limit(Limit("llm", in_flight=3, call_timeout_s=4, lease_s=1.5, heartbeat_s=0.5))
+TAGS = {tags}
+
+
+@app.task("tag", limit="llm", slot="call", timeout_s=20)
+async def tag(ctx, text):
+    return await app.llm.ask(ctx, "You tag.", text, TAGS)
+"""
+
+
+def test_questions_of_a_killed_worker_are_asked_again_and_no_others(sim: Simulated, tmp_path: Path) -> None:
+    sim.fault("openai.chat", f"slow s={SLOW_S}", calls=[4, 5, 6])
+    target = tmp_path / "asks.py"
+    target.write_text(ASKS.replace("{tags}", repr(TAGS)))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY_")}
+    environ = kept | sim.environment
+    environ |= {"FOREBAY_LLM_URL": sim.addresses["openai"], "FOREBAY_LLM_MODEL": "m", "FOREBAY_LLM_API_KEY": "k"}
+    environ |= {"FOREBAY_HOME": str(tmp_path / "home"), "FOREBAY_LEASE_S": "1"}
+    command = [sys.executable, "-m", "forebay", "worker", f"{target}:app"]
+    quiet = subprocess.DEVNULL
+    with Forebay(settings=load(environ=environ, cwd=tmp_path)) as app:
+        asked = [app.submit("tag", {"text": f"The river number {number} waits."}).id for number in range(6)]
+
+        def under_way() -> int:
+            """Calls without a stored answer."""
+            return len(sim.calls("openai.chat")) - len(app.ledger.list_tasks(Query(status=Status.COMPLETED)).items)
+
+        process = subprocess.Popen(command, env=environ, start_new_session=True, stdout=quiet, stderr=quiet)
+        try:
+            until(lambda: process.poll() is not None or (len(sim.calls("openai.chat")) == 6 and under_way() == 3))
+            assert process.poll() is None
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        lost = under_way()
+        assert 1 <= lost <= 3
+        again = subprocess.Popen(command, env=environ, start_new_session=True, stdout=quiet, stderr=quiet)
+        try:
+            answers = [app.result(each, timeout_s=40) for each in asked]
+        finally:
+            again.terminate()
+            again.wait(20)
+    assert all(isinstance(each, dict) and each["tags"] for each in answers)
+    assert len(sim.calls("openai.chat")) == len(asked) + lost
+    assert sim.verdict()["peak_in_flight"] <= 3

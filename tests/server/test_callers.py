@@ -45,6 +45,9 @@ def test_from_the_first_key_on_everybody_needs_one(service: Service, app: Foreba
     assert service.get("/v1/jobs", headers=reader).status_code == 200
     # With keys it may stand behind a proxy, under whatever name.
     assert service.get("/v1/jobs", headers=reader | {"host": "forebay.example"}).status_code == 200
+    # The metrics are open to this machine all the same, so no page of another site may have them.
+    problem(service.get("/metrics", headers={"host": "forebay.example"}), 403, "foreign_host")
+    assert service.get("/metrics").status_code == 200
     (key,) = app.ledger.keys()
     assert keys.revoke(app, key.id).done
     problem(service.get("/v1/jobs", headers=reader), 401, "bad_key")

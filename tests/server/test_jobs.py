@@ -18,6 +18,7 @@ from forebay.model.exchange import Action
 from forebay.model.query import Query
 from forebay.processors.base import Chunk
 from forebay.settings import load
+from tests.documents.hostile import user_password
 from tests.pipelines.ground import Ground, as_pages, pdf
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
 
@@ -246,6 +247,17 @@ def test_jobs_are_canceled_retried_and_deleted(service: Service, app: Forebay) -
     trail = service.get("/v1/audit").json()["items"]
     assert {line["verb"] for line in trail} == {"delete", "retry", "force", "cancel"}
     assert {line["note"] for line in trail} == {"", "sent twice"}
+
+
+def test_a_document_that_could_not_even_be_opened_says_why_for_good(service: Service) -> None:
+    """Nothing of it was read, so nobody is told to ask for a part, or to ask again."""
+    job_id = service.submit(user_password())
+    work(service.app)
+    for partial in (0, 1):
+        found = problem(service.get(f"/v1/jobs/{job_id}/result", params={"partial": partial}), 409, "not_completed")
+        assert "password" in found["detail"]
+        assert "partial" not in str(found)
+        assert ".." not in found["detail"]
 
 
 def test_what_was_read_so_far_is_handed_out_with_its_holes(service: Service, app: Forebay, tmp_path: Path) -> None:

@@ -292,3 +292,8 @@ def test_parse_refuses_what_is_no_json_or_would_lose_an_entry(text: str) -> None
 
 def test_parse_returns_the_value() -> None:
     assert parse(' {"a": [1, "ü", null]} ') == {"a": [1, "ü", None]}
+
+
+def test_text_that_is_nested_too_deep_is_said_to_be_so() -> None:
+    with pytest.raises(BadPayload, match=f"nested deeper than {MAX_DEPTH} levels"):
+        parse("[" * 100_000 + "]" * 100_000)
