@@ -13,7 +13,6 @@ from forebay import ids
 from forebay.app.finished import Finished
 from forebay.app.stands import Stands
 from forebay.app.waiting import looks, not_yet
-from forebay.blobs import Blobs
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.registry import Handler, Kind, KindOptions
 from forebay.engine.submission import Options
@@ -26,7 +25,6 @@ from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Status, Task
 from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
-from forebay.stores.base import Ledger
 
 if TYPE_CHECKING:
     from forebay.app.callbacks import AppCallbacks
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from forebay.processors.function import Function, ProcessorOptions
     from forebay.processors.llm import Llm
     from forebay.processors.transport import Transport
-    from forebay.settings import Settings
-    from forebay.stores.limit_base import LimitStore
 
 H = TypeVar("H", bound=Handler)
 P = TypeVar("P", bound="Function")
@@ -47,17 +43,7 @@ P = TypeVar("P", bound="Function")
 class Forebay(Stands):
     """Registers, submits, looks, acts and works; nothing is opened before it is needed."""
 
-    def __init__(
-        self,
-        ledger: str | Ledger | None = None,
-        *,
-        limits: str | LimitStore | None = None,
-        blobs: str | Blobs | None = None,
-        settings: Settings | None = None,
-    ) -> None:
-        super().__init__(ledger, limits=limits, blobs=blobs, settings=settings)
-        self._transport: Transport | None = None
-        self._pipelines: dict[str, Pipeline] = {}
+    _transport: Transport | None = None
 
     # --- limits
 
@@ -81,6 +67,10 @@ class Forebay(Stands):
             return handler
 
         return register
+
+    @cached_property
+    def _pipelines(self) -> dict[str, Pipeline]:
+        return {}
 
     def pipeline(self, name: str, *, allow_holes: bool = False) -> Pipeline:
         """A pipeline of one's own: decorate its `split`, `process` and `merge`."""
