@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
 
+from forebay.app.working import awork, when_idle
 from forebay.engine.signals import Permanent, Retry
 from forebay.errors import BadInput, NotFound
 from forebay.model.document import Page
 from forebay.processors.base import Chunk
 from forebay.rules.chunks import piece_index
+from forebay.testing.workers import action
 from tests.pipelines.ground import COMPLETED, FAILED, Ground, as_pages, page_texts, pdf, texts
 
 
@@ -44,6 +47,18 @@ def test_another_job_over_the_same_bytes_uses_what_is_stored(ground: Ground) -> 
     assert ground.calls == calls
     assert {task.kind for task in ground.chunks(other.id)} == {"ocr.stored"}
     assert ground.result(other.id) == ground.result(first.id)
+
+
+def test_what_was_stored_since_a_document_was_split_is_used_all_the_same(ground: Ground) -> None:
+    """Such as by an attempt that lost its lease after the call: its chunk is open, and its result is paid for."""
+    first, second = (ground.submit(pdf(4), allow_holes=holes) for holes in (False, True))
+    ground.app.ledger.pause("ocr.noted", action())
+    ground.work_until(lambda: [len(ground.chunks(each)) for each in (first, second)] == [2, 2])
+    assert ground.calls == []
+    ground.app.ledger.resume("ocr.noted", action())
+    asyncio.run(asyncio.wait_for(awork(ground.app, when_idle(ground.app), concurrency=1), 60))
+    assert sorted(ground.calls) == [(1, 2), (3, 4)]
+    assert {ground.job(each).status for each in (first, second)} == {COMPLETED}
 
 
 def test_without_reuse_everything_is_processed_again(ground: Ground) -> None:
