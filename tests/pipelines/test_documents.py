@@ -51,6 +51,7 @@ def test_another_job_over_the_same_bytes_uses_what_is_stored(ground: Ground) -> 
 
 def test_what_was_stored_since_a_document_was_split_is_used_all_the_same(ground: Ground) -> None:
     """Such as by an attempt that lost its lease after the call: its chunk is open, and its result is paid for."""
+    ground.register()
     first, second = (ground.submit(pdf(4), allow_holes=holes) for holes in (False, True))
     ground.app.ledger.pause("ocr.noted", action())
     ground.work_until(lambda: [len(ground.chunks(each)) for each in (first, second)] == [2, 2])
