@@ -20,41 +20,55 @@ def note(text: str) -> None:
         file.write(f"{text}\n")
 
 
+def meet() -> None:
+    """Until another one has begun, too."""
+    while NOTES.read_text().splitlines().count("begin") < 2:
+        time.sleep(0.01)
+
+
 @app.task("free")
 async def free(ctx: Context) -> None:
     note("free")
 
 
 @app.task("call", limit="api")
-async def call(ctx: Context, wait_s: float = 0.05) -> None:
+async def call(ctx: Context, wait_s: float = 0.05, *, meets: bool = False) -> None:
     note("begin")
+    if meets:
+        await asyncio.to_thread(meet)
     await asyncio.sleep(wait_s)
     note("end")
 
 
 @app.task("call_blocking", limit="api")
-def call_blocking(ctx: Context, wait_s: float = 0.05) -> None:
+def call_blocking(ctx: Context, wait_s: float = 0.05, *, meets: bool = False) -> None:
     note("begin")
+    if meets:
+        meet()
     time.sleep(wait_s)
     note("end")
 
 
 @app.task("several", limit="api", slot="call", timeout_s=1.0)
-async def several(ctx: Context, times: int = 3, wait_s: float = 0.05) -> float:
+async def several(ctx: Context, times: int = 3, wait_s: float = 0.05, *, meets: bool = False) -> float:
     for _ in range(times):
         async with ctx.slot():
             note("begin")
+            if meets:
+                await asyncio.to_thread(meet)
             await asyncio.sleep(wait_s)
             note("end")
     return ctx.remaining_s
 
 
 @app.task("several_blocking", limit="api", slot="call", timeout_s=2.0)
-def several_blocking(ctx: Context, times: int = 3, wait_s: float = 0.05) -> float:
+def several_blocking(ctx: Context, times: int = 3, wait_s: float = 0.05, *, meets: bool = False) -> float:
     for _ in range(times):
         with ctx.slot() as slot:
             slot.start()
             note("begin")
+            if meets:
+                meet()
             time.sleep(wait_s)
             note("end")
     return ctx.remaining_s

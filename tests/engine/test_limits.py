@@ -56,7 +56,7 @@ def usage(here: Ground, limit: str = "api") -> Usage:
 
 @pytest.mark.parametrize("kind", ["call", "call_blocking", "several", "several_blocking"])
 def test_no_more_calls_run_at_once_than_the_limit_allows_though_there_is_room_for_more(here: Ground, kind: str) -> None:
-    tasks = here.app.submit_many(kind, [{} for _ in range(8)])
+    tasks = here.app.submit_many(kind, [{"meets": True} for _ in range(8)], timeout_s=30)
 
     async def scenario() -> None:
         async with here.worker(concurrency=8, processes=4):
