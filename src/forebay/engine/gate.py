@@ -1,4 +1,4 @@
-"""Lets so many async attempts run at once; the others wait, first come, first served."""
+"""Lets so many async attempts run at once; the others wait, first come, first served, who holds a slot before all."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Gate:
     def __init__(self, size: int) -> None:
         self._size = size
         self._running: set[Starts] = set()
+        self._first: deque[Starts] = deque()
         self._waiting: deque[Starts] = deque()
         self.watch = Watch(lambda: self._running)
 
@@ -27,28 +28,26 @@ class Gate:
 
     @property
     def waits(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._first or self._waiting)
 
     def add(self, attempt: Starts, *, first: bool = False) -> None:
-        if len(self._running) < self._size:  # then nobody waits
+        if not self.full:  # then nobody waits
             self._running.add(attempt)
             attempt.go()
-        elif first:
-            self._waiting.appendleft(attempt)
         else:
-            self._waiting.append(attempt)
+            (self._first if first else self._waiting).append(attempt)
 
     def take_back(self, attempt: Starts) -> bool:
         """Whether it had not started yet; then it will not."""
-        try:
-            self._waiting.remove(attempt)
-        except ValueError:
-            return False
-        return True
+        for line in (self._first, self._waiting):
+            if attempt in line:
+                line.remove(attempt)
+                return True
+        return False
 
     def freed(self, attempt: Starts) -> None:
         self._running.discard(attempt)
-        if self._waiting and len(self._running) < self._size:
-            following = self._waiting.popleft()
+        if self.waits and not self.full:
+            following = (self._first or self._waiting).popleft()
             self._running.add(following)
             following.go()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from forebay.clock import steady
 from forebay.engine import outcomes
 from forebay.engine.ahead import STALL_S, Ahead
+from forebay.engine.holding import Holding
 from forebay.engine.registry import Kind
 from forebay.engine.wishes import Units, Wishes, units_key
 from forebay.errors import ForebayError, NeverFits
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 _SHUT_S = 1.0
 _IDLE_SLOT_S = 1.0
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 5.0
 
 
 class Quota(Protocol):
@@ -89,27 +89,12 @@ class _Shut:
         emit("limit_unusable", limit=kind.limit, kind=kind.name, error_code=code, text=str(error), pause_s=_SHUT_S)
 
 
-class _Next:
-    """Whether one may wait for a place with its slot in hand: the next to run, if that is soon.
+class _Entered(NamedTuple):
+    """An attempt that has its slot and, perhaps, no place yet."""
 
-    Where tasks are quick, this saves the way to the limit; where they are long it is tried ever more rarely, so that
-    neither the slot stands idle nor the kind waits for ever behind others.
-    """
-
-    def __init__(self) -> None:
-        self._again_at = 0.0
-        self._pause_s = _FIRST_PAUSE_S
-
-    @property
-    def allowed(self) -> int:
-        return int(steady() >= self._again_at)
-
-    def in_vain(self) -> None:
-        self._again_at = steady() + self._pause_s
-        self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
-
-    def used(self) -> None:
-        self._pause_s = _FIRST_PAUSE_S
+    attempt: Attempt
+    at: float
+    had_to_wait: bool
 
 
 class HandlerQuota:
@@ -122,10 +107,11 @@ class HandlerQuota:
         self._wishes = Wishes(stand, self._granted, self._refused)
         self._attempts: deque[Attempt] = deque()
         self._slots: list[tuple[Slot, Units, float]] = []
-        self._entered: list[Attempt] = []
+        self._entered: list[_Entered] = []
+        self._places = 0
         self._usual = units_key({"calls": 1} if callable(kind.units) else kind.units_of(None))
         self._shut = _Shut()
-        self._next = _Next()
+        self._holding = Holding(most)
 
     @property
     def hungry(self) -> bool:
@@ -145,10 +131,12 @@ class HandlerQuota:
     def stand_for(self, places: int, *, ready: bool) -> None:
         needed: Counter[Units] = Counter()
         if not self._shut:
-            if any(attempt.started_at is not None for attempt in self._entered):
-                self._next.used()
-            self._entered = [attempt for attempt in self._entered if attempt.queues]
-            free = max(0, max(places, self._next.allowed - len(self._entered)) - len(self._slots))
+            for each in self._entered:
+                if each.had_to_wait and each.attempt.started_at is not None:
+                    self._holding.used(each.attempt.started_at - each.at)
+            self._entered = [each for each in self._entered if each.attempt.queues]
+            self._places = places
+            free = max(0, max(places, self._holding.allowed(steady()) - len(self._entered)) - len(self._slots))
             needed.update(attempt.units for attempt in list(self._attempts)[:free])
             if ready:
                 needed[self._usual] += free - needed.total()
@@ -180,7 +168,8 @@ class HandlerQuota:
     def waited(self, attempt: Attempt, *, got: bool) -> None:
         """Same."""
 
-    def _granted(self, slot: Slot, units: Units) -> None:
+    def _granted(self, slot: Slot, units: Units, wait_s: float) -> None:
+        self._holding.granted(wait_s)
         attempt = next((each for each in self._attempts if each.units == units), None)
         self._ahead.granted(steady(), idle=attempt is None, last=len(self._attempts) == 1)
         if attempt is None:
@@ -194,11 +183,12 @@ class HandlerQuota:
     def _enter(self, attempt: Attempt, slot: Slot) -> None:
         attempt.enter(slot)
         if attempt.queues:
-            self._entered.append(attempt)
+            self._entered.append(_Entered(attempt, time.monotonic(), self._places <= 0))
+        self._places -= 1
 
     def late(self) -> None:
         """A slot went back because there was no place for it."""
-        self._next.in_vain()
+        self._holding.in_vain(steady())
 
     def _refused(self, error: Exception, units: Units) -> None:
         """No slot, and it would be no use to wait for it."""
@@ -292,7 +282,7 @@ class CallQuota:
             self._ahead.waited(now - since)
         self._changed()
 
-    def _granted(self, slot: Slot, units: Units) -> None:  # noqa: ARG002 - any slot will do
+    def _granted(self, slot: Slot, units: Units, wait_s: float) -> None:  # noqa: ARG002 - any slot will do
         """It is not held while a task is claimed and prepared: that there is one is all we wanted to know."""
         give_unsent(slot)
         self._cleared = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from forebay.clock import steady
 from forebay.limits.slot import Slot
 from forebay.limits.standing import Stand, Wish
 
@@ -20,8 +21,9 @@ class Wishes:
     """Slots are told apart by their units only."""
 
     def __init__(
-        self, stand: Stand, granted: Callable[[Slot, Units], None], refused: Callable[[Exception, Units], None]
+        self, stand: Stand, granted: Callable[[Slot, Units, float], None], refused: Callable[[Exception, Units], None]
     ) -> None:
+        """A slot is told with how long it was wished for."""
         self._stand = stand
         self._granted = granted
         self._refused = refused
@@ -47,4 +49,4 @@ class Wishes:
         if isinstance(wish.result, Exception):
             self._refused(wish.result, units)
         else:
-            self._granted(self._stand.slot(wish), units)
+            self._granted(self._stand.slot(wish), units, steady() - wish.since)
