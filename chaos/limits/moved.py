@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from forebay.model.limit_record import Answer, Ask, Record
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits, monotonic_ms
 from forebay.stores.postgres.limits import PostgresLimits
@@ -54,17 +53,9 @@ class MovedRedis(RedisLimits):
         super().__init__(address, environment=environment)
         self._by = by
 
-    def exchange(self, limit: str, ask: Ask) -> Answer:
-        self.shift = self._by()
-        return super().exchange(limit, ask)
-
-    def renew(self, limit: str, ask: Ask) -> Answer:
-        self.shift = self._by()
-        return super().renew(limit, ask)
-
-    def read(self, limit: str) -> tuple[Record | None, int]:
-        self.shift = self._by()
-        return super().read(limit)
+    @property
+    def shift(self) -> int:  # type: ignore[override]  # asked anew at each step
+        return self._by()
 
 
 class MovedPostgres(PostgresLimits):
@@ -72,14 +63,6 @@ class MovedPostgres(PostgresLimits):
         super().__init__(address, environment=environment)
         self._by = by
 
-    def exchange(self, limit: str, ask: Ask) -> Answer:
-        self.shift = self._by()
-        return super().exchange(limit, ask)
-
-    def renew(self, limit: str, ask: Ask) -> Answer:
-        self.shift = self._by()
-        return super().renew(limit, ask)
-
-    def read(self, limit: str) -> tuple[Record | None, int]:
-        self.shift = self._by()
-        return super().read(limit)
+    @property
+    def shift(self) -> int:  # type: ignore[override]  # asked anew at each step
+        return self._by()

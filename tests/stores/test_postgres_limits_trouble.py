@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,16 +13,25 @@ from contextlib import contextmanager, suppress
 import psycopg
 import pytest
 
-from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreReadOnly, StoreUnreachable
-from forebay.model.limit_record import Ask, Grant
+from forebay.errors import MaybeApplied, StoreBusy, StoreReadOnly, StoreUnreachable
+from forebay.model.limit_record import Ask
 from forebay.stores.limit_address import open_limits
 from forebay.stores.postgres.limits import PostgresLimits
-from forebay.testing.limits.case import define, known, stored
+from forebay.testing.limits.case import define, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import LIMIT, Process
 from tests.servers.pooler import pooler
 from tests.servers.postgres import postgres
 from tests.servers.server import Server
+from tests.stores.served_limits import (
+    Heard,
+    a_child_of_a_fork_is_apart,
+    closing_ends_its_thread,
+    hand_over,
+    process,
+    threads_share,
+    wakes_come_at_once,
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,39 +57,6 @@ def store(server: Server) -> Iterator[PostgresLimits]:
         admin.execute("DROP TABLE IF EXISTS forebay_limits")
 
 
-def process(store: PostgresLimits, sid: str) -> Process:
-    return Process(store, HandClock(store.read(LIMIT)[1]), sid)
-
-
-class Heard:
-    """What a session was woken with, and when."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self.grants: list[Grant] = []
-        self.event = threading.Event()
-
-    def __call__(self, limit: str, grants: list[Grant], now: int) -> None:
-        self.at = time.perf_counter()
-        self.grants = grants
-        self.event.set()
-
-
-def hand_over(store: PostgresLimits, heard: Heard, sid: str = "waiter") -> float:
-    """One session gives back what another waits for; how long that takes to hear of it."""
-    holder, waiter = process(store, f"holder of {sid}"), process(store, sid)
-    held = holder.wants()
-    assert held
-    waiter.wants()
-    heard.event.clear()
-    begun = time.perf_counter()
-    holder.gives_back(held)
-    assert heard.event.wait(5)
-    waiter.asks()
-    waiter.gives_back([*waiter.calls])
-    return heard.at - begun
-
-
 def test_the_address_names_it(server: Server, store: PostgresLimits) -> None:
     for scheme in ("postgresql", "postgres"):
         found = open_limits(server.url.replace("postgresql", scheme), "default")
@@ -91,14 +66,7 @@ def test_the_address_names_it(server: Server, store: PostgresLimits) -> None:
 
 
 def test_a_wake_comes_at_once_and_brings_the_grants(store: PostgresLimits) -> None:
-    define(store, 1)
-    took = []
-    for number in range(5):
-        heard = Heard()
-        store.listen(f"s{number}", heard)
-        took.append(hand_over(store, heard, f"s{number}"))
-        assert heard.grants[0]["count"] == 1
-    assert sorted(took)[2] < 0.05  # typically a millisecond
+    wakes_come_at_once(store)
 
 
 def test_heartbeats_and_wakes_have_connections_of_their_own(server: Server, store: PostgresLimits) -> None:
@@ -265,34 +233,11 @@ def process_without_reading(store: PostgresLimits) -> Ask:
 
 
 def test_threads_share_the_store(store: PostgresLimits) -> None:
-    define(store, 1000)
-    errors: list[BaseException] = []
-
-    def use(sid: str) -> None:
-        try:
-            process = Process(store, HandClock(), sid)
-            for _ in range(30):
-                process.wants()
-        except BaseException as error:  # noqa: BLE001 - told to the test
-            errors.append(error)
-
-    threads = [threading.Thread(target=use, args=(f"s{at}",)) for at in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert sum(len(seat["calls"]) for seat in known(store.read(LIMIT)[0])["seats"].values()) == 180
+    threads_share(store)
 
 
 def test_close_ends_the_listener_and_frees_the_connections(server: Server) -> None:
-    before = threading.active_count()
-    with opened(server.url) as store:
-        define(store, 1)
-        stop = store.listen("waiter", Heard())
-        assert threading.active_count() == before + 1
-    stop()
-    assert threading.active_count() == before
+    closing_ends_its_thread(PostgresLimits(server.url))
     query = "SELECT FROM pg_stat_activity WHERE application_name = 'forebay'"
     with psycopg.connect(server.url, autocommit=True) as admin:
         deadline = time.monotonic() + 5
@@ -300,48 +245,14 @@ def test_close_ends_the_listener_and_frees_the_connections(server: Server) -> No
             time.sleep(0.01)
         assert not admin.execute(query).fetchall()
         admin.execute("DROP TABLE forebay_limits")
-    with pytest.raises(StoreClosed):
-        store.read(LIMIT)
-    with pytest.raises(StoreClosed):
-        store.listen("waiter", Heard())
 
 
-FORKING = """
-import os, sys, time
-from forebay.stores.postgres.limits import PostgresLimits
-store = PostgresLimits(sys.argv[1])
-heard = []
-stop = store.listen("parent", lambda *told: heard.append(told))
-store.read("a")
-pid = os.fork()
-if pid == 0:
-    for _ in range(200):
-        assert store.read("a")[0] is None
-    store.listen("child", lambda *told: None)
-    store.close()
-    os._exit(0)
-for _ in range(200):
-    assert store.read("a")[0] is None
-assert os.waitpid(pid, 0)[1] == 0
-assert store.read("a")[0] is None
+TELL = """
 with store._links.use() as link:
     told = '{"limit": "a", "now": 1, "grants": []}'
     link.execute("SELECT pg_notify(%s, %s)", (store._channel("parent"), told))
-deadline = time.monotonic() + 5
-while not heard and time.monotonic() < deadline:
-    time.sleep(0.01)
-assert heard == [("a", [], 1)], heard
-store.close()
-print("sound")
 """
 
 
 def test_a_child_of_a_fork_has_connections_of_its_own(server: Server) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, server.url],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("sound\n", "")
+    a_child_of_a_fork_is_apart(PostgresLimits, TELL, server.url)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +17,11 @@ from forebay.errors import (
     BadInput,
     MaybeApplied,
     StoreBusy,
-    StoreClosed,
     StoreError,
     StoreFull,
     StoreReadOnly,
     StoreUnreachable,
 )
-from forebay.model.limit_record import Grant
 from forebay.stores.redis.limits import RedisLimits
 from forebay.testing.limits.case import define
 from forebay.testing.limits.hand_clock import HandClock
@@ -34,6 +31,14 @@ from tests.servers.ports import LOOPBACK
 from tests.servers.redis62 import HAS_WHEEL, redis62
 from tests.servers.server import Server
 from tests.servers.valkey import valkey
+from tests.stores.served_limits import (
+    Heard,
+    a_child_of_a_fork_is_apart,
+    closing_ends_its_thread,
+    hand_over,
+    threads_share,
+    wakes_come_at_once,
+)
 
 SECRET = "hunter2-not-to-be-shown"
 MAKERS: dict[str, Callable[..., Any]] = {"valkey": valkey, **({"redis62": redis62} if HAS_WHEEL else {})}
@@ -60,47 +65,8 @@ def store(server: Server) -> Iterator[RedisLimits]:
         yield store
 
 
-class Heard:
-    """What a session was woken with, and when."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self.grants: list[Grant] = []
-        self.event = threading.Event()
-
-    def __call__(self, limit: str, grants: list[Grant], now: int) -> None:
-        self.at = time.perf_counter()
-        self.grants = grants
-        self.event.set()
-
-
-def hand_over(store: RedisLimits, heard: Heard) -> float:
-    """One session gives back what another waits for; how long that takes to hear of it."""
-    clock = HandClock(store.read(LIMIT)[1])
-    holder, waiter = Process(store, clock, "holder"), Process(store, clock, "waiter")
-    held = holder.wants()
-    assert held
-    waiter.wants()
-    heard.event.clear()
-    begun = time.perf_counter()
-    holder.gives_back(held)
-    assert heard.event.wait(5)
-    waiter.asks()
-    waiter.gives_back(list(waiter.calls))
-    return heard.at - begun
-
-
 def test_a_wake_comes_at_once_and_brings_the_grants(store: RedisLimits) -> None:
-    define(store, 1)
-    heard = Heard()
-    store.listen("waiter", heard)
-    took = []
-    for _ in range(5):
-        store._links.call("DEL", store._key(LIMIT))
-        define(store, 1)
-        took.append(hand_over(store, heard))
-    assert heard.grants[0]["count"] == 1
-    assert sorted(took)[2] < 0.05  # typically below a millisecond
+    wakes_come_at_once(store)
 
 
 def test_nobody_listening_there_is_refused_with_what_to_do() -> None:
@@ -236,85 +202,23 @@ def test_listening_to_a_server_that_is_away_does_not_raise() -> None:
 
 
 def test_close_ends_the_listener_and_frees_the_connections(server: Server) -> None:
-    before = threading.active_count()
-    with opened(server.url) as store:
-        define(store, 1)
-        stop = store.listen("waiter", Heard())
-        assert threading.active_count() == before + 1
-    stop()
-    assert threading.active_count() == before
+    closing_ends_its_thread(RedisLimits(server.url))
     with redis_client(server.url) as client:
         deadline = time.monotonic() + 5
         while len(client.client_list()) > 1 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(client.client_list()) == 1
-    with pytest.raises(StoreClosed):
-        store.read(LIMIT)
-    with pytest.raises(StoreClosed):
-        store.listen("waiter", Heard())
 
 
 def test_threads_share_the_store(store: RedisLimits) -> None:
-    define(store, 1000)
-    errors: list[BaseException] = []
-
-    def use(sid: str) -> None:
-        try:
-            process = Process(store, HandClock(), sid)
-            for _ in range(30):
-                process.wants()
-        except BaseException as error:  # noqa: BLE001 - told to the test
-            errors.append(error)
-
-    threads = [threading.Thread(target=use, args=(f"s{at}",)) for at in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    record, _ = store.read(LIMIT)
-    assert errors == []
-    assert record is not None
-    assert sum(len(seat["calls"]) for seat in record["seats"].values()) == 180
+    threads_share(store)
 
 
-FORKING = """
-import os, sys
-from forebay.stores.redis.limits import RedisLimits
-store = RedisLimits(sys.argv[1])
-heard = []
-stop = store.listen("parent", lambda *told: heard.append(told))
-store.read("a")
-pid = os.fork()
-if pid == 0:
-    for _ in range(200):
-        assert store.read("a")[0] is None
-    store.listen("child", lambda *told: None)
-    store.close()
-    os._exit(0)
-for _ in range(200):
-    assert store.read("a")[0] is None
-assert os.waitpid(pid, 0)[1] == 0
-assert store.read("a")[0] is None
-store._links.call("PUBLISH", "forebay:default:wake:parent", '{"limit": "a", "now": 1, "grants": {}}')
-import time
-deadline = time.monotonic() + 5
-while not heard and time.monotonic() < deadline:
-    time.sleep(0.01)
-assert heard == [("a", [], 1)], heard
-store.close()
-print("sound")
-"""
+TELL = """store._links.call("PUBLISH", "forebay:default:wake:parent", '{"limit": "a", "now": 1, "grants": {}}')"""
 
 
 def test_a_child_of_a_fork_has_connections_of_its_own(server: Server) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, server.url],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("sound\n", "")
+    a_child_of_a_fork_is_apart(RedisLimits, TELL, server.url)
 
 
 def test_without_the_package_the_line_to_run_is_told() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import selectors
-import socket
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
-from forebay.errors import StoreClosed, StoreError
+from forebay.stores.follower import Follower, known_to_server
 from forebay.stores.redis import codec
 from forebay.stores.redis.connection import send
 
@@ -21,43 +18,27 @@ if TYPE_CHECKING:
     from forebay.stores.limit_base import Wake
     from forebay.stores.redis.connection import Link, Server
 
-_LEAST_PAUSE_S = 0.1
-_MOST_PAUSE_S = 5.0
 _SILENCE_S = 2.0  # then the server is asked for a sign of life, and given as long again
-_READY_WITHIN_S = 2.0
-_END_WITHIN_S = 4.0
 
 _log = logging.getLogger(__name__)
 
 
-class Listener:
-    """Only its thread uses the connection; others leave word and poke it."""
-
+class Listener(Follower["Link"]):
     def __init__(self, server: Server, channel: str) -> None:
+        super().__init__("forebay-redis-listener")
         self._server = server
         self._channel = channel
-        self._lock = threading.Lock()
         self._wakes: dict[str, Wake] = {}
         self._ready: dict[str, threading.Event] = {}
-        self._thread: threading.Thread | None = None
-        self._closed = threading.Event()
 
     def add(self, sid: str, wake: Wake) -> Callable[[], None]:
-        """Returns when the server knows of it, or cannot be asked."""
+        """Returns when the server knows of it, or cannot be asked; what it returns stops it."""
         ready = threading.Event()
         with self._lock:
-            if self._closed.is_set():
-                raise StoreClosed("The limit store was closed.", remedy="Open it anew.")
+            self._begin()
             self._wakes[sid] = wake
             self._ready[sid] = ready
-            if self._thread is None:
-                self._ear, self._mouth = socket.socketpair()
-                self._ear.settimeout(0)
-                self._mouth.settimeout(0)
-                self._thread = threading.Thread(target=self._run, name="forebay-redis-listener", daemon=True)
-                self._thread.start()
-            self._poke()
-        ready.wait(_READY_WITHIN_S)
+        known_to_server(ready)
         return lambda: self._drop(sid, wake)
 
     def _drop(self, sid: str, wake: Wake) -> None:
@@ -66,45 +47,19 @@ class Listener:
                 del self._wakes[sid]
                 self._poke()
 
-    def _poke(self) -> None:
-        if self._thread is not None:
-            with suppress(OSError):  # full: it has been poked enough
-                self._mouth.send(b"!")
+    def _forget(self) -> None:
+        self._wakes.clear()
 
-    def close(self) -> None:
-        with self._lock:
-            self._closed.set()
-            self._wakes.clear()
-            thread = self._thread
-            self._poke()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_END_WITHIN_S)
-
-    def _run(self) -> None:
-        pause_s = _LEAST_PAUSE_S
-        with self._ear, self._mouth:
-            while not self._closed.is_set():
-                try:
-                    link = self._server.dial()
-                except StoreError as error:
-                    _log.debug("redis_listener_away error=%s", error)
-                else:
-                    began = time.monotonic()
-                    self._follow(link)
-                    if time.monotonic() - began > _MOST_PAUSE_S:
-                        pause_s = _LEAST_PAUSE_S
-                self._let_go()
-                self._closed.wait(pause_s)
-                pause_s = min(2 * pause_s, _MOST_PAUSE_S)
+    def _dial(self) -> Link:
+        return self._server.dial()
 
     def _let_go(self) -> None:
-        """Nobody waits for a server that is away."""
         with self._lock:
             ready, self._ready = self._ready, {}
         for each in ready.values():
             each.set()
 
-    def _follow(self, link: Link) -> None:
+    def _follow(self, link: Link) -> bool:
         try:
             with selectors.DefaultSelector() as either:
                 either.register(link._sock, selectors.EVENT_READ)  # noqa: SLF001 - redis-py waits for one socket only
@@ -114,6 +69,7 @@ class Listener:
             _log.debug("redis_listener_lost error=%s", error)
         finally:
             link.disconnect()
+        return True
 
     def _hear(self, link: Link, either: selectors.BaseSelector) -> None:
         known: set[str] = set()
@@ -121,8 +77,7 @@ class Listener:
         while not self._closed.is_set():
             known = self._subscribe(link, known)
             ready = either.select(_SILENCE_S)
-            with suppress(BlockingIOError):
-                self._ear.recv(4096)
+            self._poked()
             heard = False
             while link.can_read(timeout=0):
                 self._tell(link.read_response())
