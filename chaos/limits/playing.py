@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 from chaos.checker import OK, VIOLATION, VOID
-from chaos.limits.scenarios import OURS, SCENARIOS, play
+from chaos.limits.cast import OURS
+from chaos.limits.play import play
+from chaos.limits.scenarios import SCENARIOS
 
 _WORDS = {OK: "SOUND", VIOLATION: "UNSOUND", VOID: "VOID"}
 

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from chaos.checker import Verdict
-from chaos.limits import records
 from chaos.limits.adapter import Settings
+from chaos.limits.cast import (
+    ALL,
+    CALL_S,
+    HOLD_S,
+    LEASE_S,
+    SERVED,
+    SLACK_S,
+    START_S,
+    TRAIL_S,
+    TRANSIT_S,
+    W_EFF_S,
+    W_S,
+    Build,
+    Cast,
+    Run,
+    Scenario,
+    cast_run,
+)
 from chaos.limits.checks import (
     Bounded,
-    Check,
     When,
     answered,
     arrivals,
@@ -25,156 +39,8 @@ from chaos.limits.checks import (
     told,
     windows_seen,
 )
-from chaos.limits.judge import judge
-from chaos.limits.load import Act, Load, Plan, Refusal, Strike
-from chaos.limits.records import Records
-from chaos.limits.rules import Rules, Window
-from chaos.limits.stage import PostgresStage, RedisStage, ServerStage, Stage, staged
-
-OURS = "chaos.limits.ours:Ours"
-START_S, TRANSIT_S = 0.25, 0.05
-TRAIL_S = START_S + TRANSIT_S
-CALL_S, LEASE_S, BEAT_S = 1.0, 1.5, 0.4
-W_S = 2.0
-W_EFF_S = W_S + TRAIL_S
-HOLD_S = max(W_EFF_S, CALL_S + TRAIL_S)
-SLACK_S = 0.3
-"""For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
-STALLED_S = 0.2
-"""Four times the transit that callers promise: nobody but a machine that stands still is that slow."""
-ALL, SHARED, SERVED = ("memory", "sqlite", "redis", "postgres"), ("sqlite", "redis", "postgres"), ("redis", "postgres")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
-    """Where a scenario runs, and in which of its two lengths."""
-
-    stage: Stage
-    store: str
-    folder: Path
-    adapter: str = OURS
-    short: bool = False
-
-    @property
-    def server(self) -> ServerStage:
-        assert isinstance(self.stage, ServerStage)
-        return self.stage
-
-    @property
-    def postgres(self) -> PostgresStage:
-        assert isinstance(self.stage, PostgresStage)
-        return self.stage
-
-    @property
-    def redis(self) -> RedisStage:
-        assert isinstance(self.stage, RedisStage)
-        return self.stage
-
-    def length(self, whole_s: float, short_s: float) -> float:
-        return short_s if self.short else whole_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    plan: Plan
-    rules: Rules
-    checks: tuple[Check, ...] = ()
-    needs: tuple[Check, ...] = ()
-    """Without these it shows nothing."""
-
-
-Build = Callable[[Cast], Run]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    build: Build
-    stores: tuple[str, ...] = SHARED
-    durable: bool = False
-    """The server keeps what it knows when it is killed."""
-
-
-def play(
-    name: str, store: str, folder: Path, *, adapter: str = OURS, short: bool = False, seconds: float | None = None
-) -> Verdict:
-    """`seconds` ends it early: enough for a limiter that is broken, too little to show that one is not."""
-    scenario = SCENARIOS[name]
-    with staged(store, folder / "store", durable=scenario.durable) as stage:
-        run = scenario.build(Cast(stage=stage, store=store, folder=folder, adapter=adapter, short=short))
-        record = Load(replace(run.plan, seconds=seconds or run.plan.seconds)).run()
-    verdict = judge(record, {run.plan.limit: run.rules})
-    found = records.read(record)
-    verdict.violations += [text for check in run.checks for text in check(found)]
-    verdict.missing += [text for need in run.needs for text in need(found)]
-    excuse(verdict, found)
-    return verdict
-
-
-def excuse(verdict: Verdict, found: Records) -> None:
-    """What is promised of windows and cool-downs holds for calls that arrive in time: others show nothing."""
-    slowest_s = slowest(found)
-    verdict.figures["ms until a call had arrived, at most"] = round(1000 * slowest_s)
-    if slowest_s > STALLED_S:
-        late = [text for text in verdict.violations if text.startswith(("L2 ", "L3 "))]
-        verdict.violations[:] = [text for text in verdict.violations if text not in late]
-        verdict.missing += [f"a machine on which calls arrive in time, here {slowest_s:.3f} s: {text}" for text in late]
-
-
-def slowest(found: Records) -> float:
-    """How long it took a call to arrive, of those that nobody froze."""
-    frozen = {mark.who for mark in found.marked("stop")}
-    times = [call.arrived_at - call.sent_at for call in found.calls if call.sent_at and call.who not in frozen]
-    return max(times, default=0.0)
-
-
-def cast_run(
-    cast: Cast,
-    *,
-    seconds: float,
-    in_flight: int | None = 8,
-    window: Window | None = None,
-    unit: str = "calls",
-    settings: Settings | None = None,
-    rules: dict[str, Any] | None = None,
-    checks: tuple[Check, ...] = (),
-    needs: tuple[Check, ...] = (),
-    **plan: Any,  # noqa: ANN401 - as Plan has them
-) -> Run:
-    """Threads and tasks at once: by process, or in the only one."""
-    crowd: dict[str, Any] = {"processes": 4, "callers": 4, "mixed": True}
-    if cast.store == "memory":
-        crowd = {"processes": 1, "callers": 8, "loops": 2}
-    said: Settings = {
-        "limit": "chaos",
-        "in_flight": in_flight,
-        "windows": [] if window is None else [[window.n, window.window_s, unit]],
-        "unit": unit,
-        "start_within_s": START_S,
-        "transit_s": TRANSIT_S,
-        "call_timeout_s": CALL_S,
-        "lease_s": LEASE_S,
-        "heartbeat_s": BEAT_S,
-    }
-    return Run(
-        plan=Plan(
-            folder=cast.folder,
-            adapter=cast.adapter,
-            address=cast.stage.address,
-            settings=said | (settings or {}),
-            seconds=seconds,
-            **(crowd | {"work_s": 0.1} | plan),
-        ),
-        rules=Rules(
-            in_flight=in_flight,
-            windows=() if window is None else (window,),
-            trail_s=TRAIL_S,
-            ramp="arrivals",
-            window_extra_s=TRAIL_S,
-            **(rules or {}),
-        ),
-        checks=checks,
-        needs=needs,
-    )
+from chaos.limits.load import Act, Refusal, Strike
+from chaos.limits.rules import Window
 
 
 def clean(cast: Cast, **plan: Any) -> Run:  # noqa: ANN401 - as Plan has them

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import apsw
 import pytest
 
 from chaos import checker
 from chaos.engine.dice import PLACES
 from chaos.engine.judge import judge
-from chaos.journal import Record
-
-ROOT = Path(__file__).parents[2]
-Doctor = Callable[[Path], None]
-
-
-def stormed(folder: Path, seed: int, seconds: float, *options: str) -> subprocess.CompletedProcess[str]:
-    # A process of its own: the conductor forks, which a process with threads must not.
-    command = [sys.executable, "-m", "chaos", "engine", "--minutes", f"{seconds / 60:.3f}", "--seed", str(seed)]
-    return subprocess.run(
-        [*command, "--folder", str(folder / str(seed)), *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
+from tests.faults.storms import QUICK, Doctor, blob, imported_from_forebay, journal, sql, stormed
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of a run, and what was said of it."""
     folder = tmp_path_factory.mktemp("storm")
-    seed, run = 21, stormed(folder, 21, 12)
+    seed, run = 21, stormed("engine", folder, 21, 12)
     if run.returncode == checker.VOID:
         # By bad luck some fault did not strike: the dice are thrown once more, for longer.
-        seed, run = 22, stormed(folder, 22, 20)
+        seed, run = 22, stormed("engine", folder, 22, 20)
     assert run.returncode == checker.OK, run.stdout + run.stderr
     return folder / str(seed) / "run", run.stdout
 
@@ -57,40 +36,6 @@ def test_nothing_is_lost_doubled_or_left_behind_when_workers_are_struck_at_every
     assert int(figures["settles fenced"]) >= 1
 
 
-def sql(statement: str) -> Doctor:
-    def doctor(folder: Path) -> None:
-        db = apsw.Connection(str(folder / "ledger.db"))
-        db.execute(statement)
-        assert db.changes(), statement
-        db.close()
-
-    return doctor
-
-
-def journal(name: str, event: str, change: Callable[[Record], list[Record]]) -> Doctor:
-    """Put others in the place of the first record of this kind."""
-
-    def doctor(folder: Path) -> None:
-        path = folder / "logs" / f"{name}.jsonl"
-        records = [json.loads(line) for line in path.read_text().splitlines()]
-        at = next(index for index, record in enumerate(records) if record["e"] == event)
-        records[at : at + 1] = change(records[at])
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-    return doctor
-
-
-def blob(change: Callable[[Path], object]) -> Doctor:
-    def doctor(folder: Path) -> None:
-        db = apsw.Connection(str(folder / "ledger.db"))
-        name = db.execute("SELECT result_blob FROM tasks WHERE result_blob IS NOT NULL LIMIT 1").get
-        db.close()
-        change(next((folder / "blobs").rglob(str(name))))
-
-    return doctor
-
-
-QUICK = "(SELECT seq FROM tasks WHERE kind = 'quick' AND status = 'completed' LIMIT 1)"
 BOUND = "(SELECT seq FROM tasks WHERE kind = 'scans.merge' AND status = 'completed' AND result_blob IS NULL LIMIT 1)"
 
 DOCTORS: dict[str, tuple[Doctor, str]] = {
@@ -148,14 +93,12 @@ def test_a_flaw_in_the_records_of_workers_is_found(flaw: str, sound: tuple[Path,
 
 
 def test_the_judge_of_workers_shares_no_code_with_the_judged() -> None:
-    names = "import sys, chaos.engine.judge; print([n for n in sys.modules if n.partition('.')[0] == 'forebay'])"
-    shown = subprocess.run([sys.executable, "-c", names], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert shown == "[]\n"
+    assert imported_from_forebay("chaos.engine.judge") == "[]\n"
 
 
 @pytest.mark.timeout(160)
 def test_workers_on_a_ledger_without_a_fence_are_convicted(tmp_path: Path) -> None:
-    run = stormed(tmp_path, 23, 7.8, "--sabotage", "unfenced")
+    run = stormed("engine", tmp_path, 23, 7.8, "--sabotage", "unfenced")
     assert run.returncode == checker.VIOLATION, run.stdout + run.stderr
     # For the right reason: tasks that are still open would convict it, too, but say nothing about the fence.
     broken = judge(tmp_path / "23" / "run").violations

@@ -5,45 +5,27 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import apsw
 import pytest
 
 from chaos import checker
 from chaos.fleet.judge import judge
 from chaos.fleet.promised import NARROW, PACED, RULES
 from chaos.journal import Record
+from tests.faults.storms import QUICK, Doctor, blob, imported_from_forebay, journal, sql, stormed
 
-ROOT = Path(__file__).parents[2]
 KILLS = 30
-Doctor = Callable[[Path], None]
-
-
-def stormed(folder: Path, seed: int, seconds: float, *options: str) -> subprocess.CompletedProcess[str]:
-    # A process of its own: the conductor forks, which a process with threads must not.
-    command = [sys.executable, "-m", "chaos", "--minutes", f"{seconds / 60:.3f}", "--seed", str(seed)]
-    return subprocess.run(
-        [*command, "--folder", str(folder / str(seed)), *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that nothing was found wrong with."""
     folder = tmp_path_factory.mktemp("fleet")
-    seed, run = 31, stormed(folder, 31, 60, "--kills", str(KILLS))
+    seed, run = 31, stormed("fleet", folder, 31, 60, "--kills", str(KILLS))
     if run.returncode == checker.VOID:
         # By bad luck some fault did not strike: the dice are thrown once more.
-        seed, run = 32, stormed(folder, 32, 90, "--kills", str(KILLS))
+        seed, run = 32, stormed("fleet", folder, 32, 90, "--kills", str(KILLS))
     assert run.returncode == checker.OK, run.stdout + run.stderr
     return folder / str(seed) / "run"
 
@@ -72,31 +54,6 @@ def test_a_run_in_which_a_fault_never_struck_proves_nothing(sound: Path, tmp_pat
 
 def copied(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "run"))
-
-
-def sql(statement: str) -> Doctor:
-    def doctor(folder: Path) -> None:
-        db = apsw.Connection(str(folder / "ledger.db"))
-        db.execute(statement)
-        assert db.changes(), statement
-        db.close()
-
-    return doctor
-
-
-def journal(name: str, event: str, change: Callable[[Record], list[Record]], *, every: bool = False) -> Doctor:
-    """Put others in the place of the first record of this kind, or of all, in the first journal that has one."""
-
-    def doctor(folder: Path) -> None:
-        journals = sorted((folder / "logs").glob(f"{name}.jsonl"))
-        path = next(path for path in journals if f'"{event}"' in path.read_text())
-        records = [json.loads(line) for line in path.read_text().splitlines()]
-        found = [index for index, record in enumerate(records) if record["e"] == event]
-        for at in reversed(found if every else found[:1]):
-            records[at : at + 1] = change(records[at])
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-    return doctor
 
 
 def at(folder: Path, event: str) -> float:
@@ -143,18 +100,6 @@ def idle_rest(folder: Path) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in records if one.get("call") not in gone))
 
 
-def blob(change: Callable[[Path], object]) -> Doctor:
-    def doctor(folder: Path) -> None:
-        db = apsw.Connection(str(folder / "ledger.db"))
-        name = db.execute("SELECT result_blob FROM tasks WHERE result_blob IS NOT NULL LIMIT 1").get
-        db.close()
-        change(next((folder / "blobs").rglob(str(name))))
-
-    return doctor
-
-
-QUICK = "(SELECT seq FROM tasks WHERE kind = 'quick' AND status = 'completed' LIMIT 1)"
-
 DOCTORS: dict[str, tuple[Doctor, str]] = {
     "an accepted task is gone": (sql(f"DELETE FROM tasks WHERE seq = {QUICK}"), "accepted, and gone"),
     "a task never ended": (sql(f"UPDATE tasks SET status = 'pending' WHERE seq = {QUICK}"), "is pending at the end"),
@@ -190,15 +135,13 @@ def test_a_flaw_in_the_records_of_a_fleet_is_found(flaw: str, sound: Path, tmp_p
 
 
 def test_the_judge_of_the_fleet_shares_no_code_with_the_judged() -> None:
-    names = "import sys, chaos.fleet.judge; print([n for n in sys.modules if n.partition('.')[0] == 'forebay'])"
-    shown = subprocess.run([sys.executable, "-c", names], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert shown == "[]\n"
+    assert imported_from_forebay("chaos.fleet.judge") == "[]\n"
 
 
 @pytest.mark.timeout(260)
 def test_a_fleet_without_fence_limiter_and_memory_is_convicted_of_all_three(tmp_path: Path) -> None:
     sabotage = "unfenced,bypass,losing"
-    run = stormed(tmp_path, 33, 8, "--sabotage", sabotage, "--ledger", "sqlite")
+    run = stormed("fleet", tmp_path, 33, 8, "--sabotage", sabotage, "--ledger", "sqlite")
     assert run.returncode == checker.VIOLATION, run.stdout + run.stderr
     broken = judge(tmp_path / "33" / "run", ledger="sqlite").violations
     for wanted in ("T6 task|T3 task .* acknowledged as", "T1 .* accepted, and gone", "narrow: L1|paced: L[12]"):

@@ -10,9 +10,10 @@ import pytest
 from chaos import checker
 from chaos.limits import command, playing
 from chaos.limits.checks import Bounded, When, most_between, paused_for, reached
+from chaos.limits.play import excuse, play
 from chaos.limits.records import Call, Mark, Records
 from chaos.limits.rules import Window
-from chaos.limits.scenarios import SCENARIOS, excuse, play
+from chaos.limits.scenarios import SCENARIOS
 
 
 def sound(name: str, store: str, folder: Path) -> None:

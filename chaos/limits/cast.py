@@ -1,0 +1,126 @@
+"""What a fault of the limiter is made of: where it strikes, under which load, and what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.limits.adapter import Settings
+from chaos.limits.checks import (
+    Check,
+)
+from chaos.limits.load import Plan
+from chaos.limits.rules import Rules, Window
+from chaos.limits.stage import PostgresStage, RedisStage, ServerStage, Stage
+
+OURS = "chaos.limits.ours:Ours"
+START_S, TRANSIT_S = 0.25, 0.05
+TRAIL_S = START_S + TRANSIT_S
+CALL_S, LEASE_S, BEAT_S = 1.0, 1.5, 0.4
+W_S = 2.0
+W_EFF_S = W_S + TRAIL_S
+HOLD_S = max(W_EFF_S, CALL_S + TRAIL_S)
+SLACK_S = 0.3
+"""For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
+ALL, SHARED, SERVED = ("memory", "sqlite", "redis", "postgres"), ("sqlite", "redis", "postgres"), ("redis", "postgres")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Where a scenario runs, and in which of its two lengths."""
+
+    stage: Stage
+    store: str
+    folder: Path
+    adapter: str = OURS
+    short: bool = False
+
+    @property
+    def server(self) -> ServerStage:
+        assert isinstance(self.stage, ServerStage)
+        return self.stage
+
+    @property
+    def postgres(self) -> PostgresStage:
+        assert isinstance(self.stage, PostgresStage)
+        return self.stage
+
+    @property
+    def redis(self) -> RedisStage:
+        assert isinstance(self.stage, RedisStage)
+        return self.stage
+
+    def length(self, whole_s: float, short_s: float) -> float:
+        return short_s if self.short else whole_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    plan: Plan
+    rules: Rules
+    checks: tuple[Check, ...] = ()
+    needs: tuple[Check, ...] = ()
+    """Without these it shows nothing."""
+
+
+Build = Callable[[Cast], Run]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    build: Build
+    stores: tuple[str, ...] = SHARED
+    durable: bool = False
+    """The server keeps what it knows when it is killed."""
+
+
+def cast_run(
+    cast: Cast,
+    *,
+    seconds: float,
+    in_flight: int | None = 8,
+    window: Window | None = None,
+    unit: str = "calls",
+    settings: Settings | None = None,
+    rules: dict[str, Any] | None = None,
+    checks: tuple[Check, ...] = (),
+    needs: tuple[Check, ...] = (),
+    **plan: Any,  # noqa: ANN401 - as Plan has them
+) -> Run:
+    """Threads and tasks at once: by process, or in the only one."""
+    crowd: dict[str, Any] = {"processes": 4, "callers": 4, "mixed": True}
+    if cast.store == "memory":
+        crowd = {"processes": 1, "callers": 8, "loops": 2}
+    said: Settings = {
+        "limit": "chaos",
+        "in_flight": in_flight,
+        "windows": [] if window is None else [[window.n, window.window_s, unit]],
+        "unit": unit,
+        "start_within_s": START_S,
+        "transit_s": TRANSIT_S,
+        "call_timeout_s": CALL_S,
+        "lease_s": LEASE_S,
+        "heartbeat_s": BEAT_S,
+    }
+    return Run(
+        plan=Plan(
+            folder=cast.folder,
+            adapter=cast.adapter,
+            address=cast.stage.address,
+            settings=said | (settings or {}),
+            seconds=seconds,
+            **(crowd | {"work_s": 0.1} | plan),
+        ),
+        rules=Rules(
+            in_flight=in_flight,
+            windows=() if window is None else (window,),
+            trail_s=TRAIL_S,
+            ramp="arrivals",
+            window_extra_s=TRAIL_S,
+            **(rules or {}),
+        ),
+        checks=checks,
+        needs=needs,
+    )
