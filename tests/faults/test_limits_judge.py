@@ -219,11 +219,10 @@ def moved(call: Call, by_s: float) -> Call:
 
 
 def an_end_later(found: Records) -> Records:
-    """Of a call whose slot was passed on while others were full."""
-    passed_on = found.calls[4]
-    return replace(
-        found, calls=(*found.calls[:4], replace(passed_on, ended_at=passed_on.ended_at + 0.05), *found.calls[5:])
-    )
+    """Of a call whose slot was passed on: it ends when all of them are in use again."""
+    full = [at for at, level in measures.levels(found.calls) if level == 3][-1]
+    passed_on = max((call for call in found.calls if call.ended_at <= full), key=lambda call: call.ended_at)
+    return each(lambda _, call: replace(call, ended_at=full + 1e-3) if call is passed_on else call)(found)
 
 
 def recovery_later(found: Records, call: Call) -> Call:
