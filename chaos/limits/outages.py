@@ -1,0 +1,171 @@
+"""What may befall the server that a limiter's store is on: killed, emptied, rolled back, hung, away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chaos.limits.adapter import Settings
+from chaos.limits.cast import (
+    CALL_S,
+    HOLD_S,
+    LEASE_S,
+    TRAIL_S,
+    W_EFF_S,
+    W_S,
+    Cast,
+    Run,
+    cast_run,
+)
+from chaos.limits.checks import (
+    Bounded,
+    When,
+    arrivals,
+    marked,
+    reached,
+    resumed,
+    told,
+)
+from chaos.limits.load import Act
+from chaos.limits.rules import Window
+
+
+def restart_empty(cast: Cast) -> Run:
+    """A store that comes back with nothing: whoever remembers makes it wait until that cannot matter."""
+    at_s = cast.length(3.0, 1.2)
+    since = When("forgets, done", HOLD_S)
+    return cast_run(
+        cast,
+        seconds=at_s + HOLD_S + cast.length(6.0, W_EFF_S),
+        window=Window(30, W_S),
+        acts=(Act(at_s=at_s, name="forgets", do=cast.stage.forget),),
+        checks=(resumed(since, W_EFF_S),),
+        needs=(marked("forgets, done"),),
+    )
+
+
+def crashed(cast: Cast) -> Run:
+    """A server whose last commits were not on the disk yet: it comes back as it was a while ago."""
+    # Just when a window has been filled once more: who does not remember fills it twice.
+    at_s = cast.length(2 * W_EFF_S, W_EFF_S) + 0.3
+    return cast_run(
+        cast,
+        seconds=at_s + HOLD_S + 2.0 + cast.length(4.0, 1.0),
+        window=Window(30, W_S),
+        acts=(Act(at_s=at_s, name="crashes", do=cast.postgres.crash),),
+        checks=(resumed(When("crashes, done", HOLD_S), W_EFF_S + 2.0),),
+        needs=(marked("crashes, done"),),
+    )
+
+
+def rolled_back(cast: Cast) -> Run:
+    return cast_run(
+        cast,
+        seconds=12.0,
+        window=Window(30, W_S),
+        acts=(
+            Act(at_s=1.0, name="is kept", do=cast.server.keep),
+            Act(at_s=3.4, name="rolls back", do=cast.server.roll_back),
+        ),
+        checks=(resumed(When("rolls back, done", HOLD_S), W_EFF_S),),
+        needs=(marked("rolls back, done"),),
+    )
+
+
+def rolled_back_a_little(cast: Cast) -> Run:
+    """By a step or two, again and again: what was granted in them is known to nobody but those who have it."""
+    instants = [1.0 + 2.2 * turn for turn in range(5)]
+    acts = [Act(at_s=at_s, name="is kept", do=cast.server.keep) for at_s in instants]
+    acts += [Act(at_s=at_s, name="rolls back", do=cast.server.roll_back) for at_s in instants]
+    return cast_run(
+        cast,
+        seconds=instants[-1] + CALL_S + TRAIL_S + 2.0,
+        acts=tuple(acts),
+        checks=(reached(8, When("rolls back, done", CALL_S + TRAIL_S), 1.5),),
+        needs=(marked("rolls back, done"),),
+    )
+
+
+def hung(cast: Cast) -> Run:
+    """A server that takes requests and answers none, and then all of them."""
+    for_s = cast.length(10.0, 4.0)
+    return cast_run(
+        cast,
+        seconds=2.0 + for_s + 6.0,
+        window=Window(30, W_S),
+        acts=(
+            Act(at_s=2.0, name="hangs", do=cast.server.hang),
+            Act(at_s=2.0 + for_s, name="goes on", do=cast.server.go_on),
+        ),
+        checks=(resumed(When("goes on, done"), 5.0),),
+        needs=(marked("goes on, done"),),
+    )
+
+
+def flushed(cast: Cast) -> Run:
+    flushes = tuple(Act(at_s=at_s, name="flushes", do=cast.redis.flush_scripts) for at_s in (1.0, 2.0, 3.0, 4.0))
+    return cast_run(cast, seconds=6.0, acts=flushes, checks=(reached(8, When("flushes, done"), 1.0),))
+
+
+def gone_wait(cast: Cast) -> Run:
+    return _gone(cast, "wait", for_s=5.0)
+
+
+def gone_fail(cast: Cast) -> Run:
+    errors = cast.folder / "errors.jsonl"
+    run = _gone(cast, "fail", for_s=5.0, settings={"errors": str(errors)})
+    return replace(run, needs=(*run.needs, told(errors, "StoreUnreachable")))
+
+
+def _gone(cast: Cast, policy: str, *, for_s: float, settings: Settings | None = None) -> Run:
+    return cast_run(
+        cast,
+        seconds=2.0 + for_s + 7.0,
+        window=Window(30, W_S),
+        acts=_away(cast, for_s),
+        settings={"when_store_down": policy} | (settings or {}),
+        checks=(resumed(When("comes back, done"), 5.0),),
+        needs=(marked("comes back, done"),),
+    )
+
+
+def _away(cast: Cast, for_s: float) -> tuple[Act, Act]:
+    return (
+        Act(at_s=2.0, name="goes away", do=cast.stage.go_away),
+        Act(at_s=2.0 + for_s, name="comes back", do=cast.stage.come_back),
+    )
+
+
+def gone_share(cast: Cast) -> Run:
+    """All processes are cut off: each goes on with its part, and the limit is at most doubled when they meet again."""
+    in_flight, window, processes = 7, Window(31, W_S), 3
+    # SQLite says that it is busy after two seconds only.
+    for_s = 10.0 if cast.store == "sqlite" else 6.0
+    away, back = When("goes away, done", 0.1 + TRAIL_S), When("comes back")
+    healed_s = 3.0
+    return cast_run(
+        cast,
+        seconds=2.0 + for_s + healed_s + 5.0,
+        in_flight=in_flight,
+        processes=processes,
+        acts=_away(cast, for_s),
+        settings={"when_store_down": "share", "windows": [[window.n, window.window_s]]},
+        rules={"excess_allowed": in_flight},
+        checks=(
+            Bounded(until=When("goes away"), in_flight=in_flight, window=window),
+            Bounded(since=away, until=back, in_flight=in_flight // processes * processes),
+            Bounded(since=away, until=back, in_flight=in_flight // processes, each=True),
+            Bounded(
+                since=When("goes away, done", W_EFF_S),
+                until=back,
+                window=replace(window, n=window.n // processes),
+                each=True,
+            ),
+            Bounded(window=replace(window, n=2 * window.n)),
+            Bounded(since=When("comes back, done", healed_s + W_EFF_S), in_flight=in_flight, window=window),
+            resumed(When("comes back, done", 1.0), W_EFF_S + 2.0),
+        ),
+        needs=(
+            arrivals(When("goes away, done", LEASE_S + 0.5), back, 3 * processes),
+            arrivals(When("comes back, done", healed_s), When("over"), window.n),
+        ),
+    )
