@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from forebay import ids
 from forebay.clock import ManualClock
+from forebay.errors import Conflict
 from forebay.model.callback import KIND, Callback, Endpoint
 from forebay.model.job import NewJob
 from forebay.model.outcome import Completed, Failed
@@ -272,6 +275,7 @@ class CallbackPromises(LedgerCase):
         rotated = replace(first, generation=2, rotated_at=clock.now() + 1, version=2)
         assert ledger.put_endpoint(rotated)
         assert not ledger.put_endpoint(replace(first, disabled_at=clock.now(), version=2))
+        assert ledger.audit() == []
         other = replace(first, id=ids.derived_id("other"), tenant="default", created_at=clock.now() + 5)
         assert ledger.put_endpoint(other)
         ledger = self.reopened(ledger, clock)
@@ -281,3 +285,20 @@ class CallbackPromises(LedgerCase):
         disabled = replace(rotated, disabled_at=clock.now(), note="answered 410", version=3)
         assert ledger.put_endpoint(disabled)
         assert ledger.endpoints(tenant="acme") == [disabled]
+
+    def test_who_has_a_secret_changed_leaves_a_line_once_and_only_if_it_was_changed(
+        self, ledger: Ledger, clock: ManualClock
+    ) -> None:
+        first = Endpoint(id=ENDPOINT, tenant="acme", url="https://example.com/hook", created_at=clock.now())
+        ledger.put_endpoint(first)
+        rotated = replace(first, generation=2, rotated_at=clock.now(), version=2)
+        rotating = action("bob", note="leaked", tenant="acme")
+        assert ledger.put_endpoint(rotated, rotating)
+        assert ledger.put_endpoint(rotated, rotating)
+        assert not ledger.put_endpoint(rotated, action())
+        (line,) = ledger.audit()
+        assert (line.who, line.verb, line.targets, line.note) == ("bob", "rotate", (ENDPOINT,), "leaked")
+        assert (line.tenant, line.at) == ("acme", clock.now())
+        with pytest.raises(Conflict):
+            ledger.put_endpoint(replace(first, id=ids.derived_id("other")), rotating)
+        assert ledger.endpoints() == [rotated]
