@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from forebay.callbacks.target import Target
-from forebay.testing.conformance.announcing import callback
-from forebay.testing.workers import job_of
+from forebay.testing.workers import callback, job_of
 from tests.cli.ground import Ground
 
 URL = "https://example.com/hook"

@@ -11,7 +11,7 @@ import pytest
 from forebay import ids
 from forebay.clock import ManualClock
 from forebay.errors import Conflict
-from forebay.model.callback import KIND, Callback, Endpoint
+from forebay.model.callback import KIND, Endpoint
 from forebay.model.job import NewJob
 from forebay.model.outcome import Completed, Failed
 from forebay.model.task import Role, Status, Task
@@ -19,15 +19,7 @@ from forebay.rules.settlement import MAX_LOST
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, job_row, put, stored
 from forebay.testing.invariants import all_tasks
-from forebay.testing.workers import Worker, action, blob, job_of, split_job
-
-ENDPOINT = ids.derived_id("endpoint")
-
-
-def callback(*, each: bool = False) -> Callback:
-    return Callback(
-        url="https://example.com/hook", endpoint=ENDPOINT, host="h-example", each=each, base="https://forebay.test"
-    )
+from forebay.testing.workers import ENDPOINT, Worker, action, blob, callback, job_of, split_job
 
 
 def _callbacks(ledger: Ledger, job_id: str) -> list[Task]:
