@@ -7,6 +7,7 @@ import json
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from tests.segment.ground import Ground
 from tests.servers.fresh import fresh_schema
 from tests.servers.server import Server
 
-ARTICLES = 10
+ARTICLES = 16
 AT_ONCE = 2
 TEXT = "".join(
     f"# Basin {number}\n\nThe river fills basin {number}, and basin {number} feeds turbine {number} below.\n\n"
@@ -43,6 +44,12 @@ class Undisturbed(NamedTuple):
 def sim() -> Iterator[Simulated]:
     with simulator() as found:
         yield found
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> Iterator[Receiver]:
+    with closing(Receiver(tmp_path / "received.jsonl")) as made:
+        yield made
 
 
 def settings_for(sim: Simulated) -> dict[str, str]:
@@ -66,13 +73,13 @@ def paid_again(calls: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def test_a_worker_killed_among_articles_changes_nothing_of_them_and_nothing_that_was_answered_is_paid_again(
-    tmp_path: Path, postgres_server: Server, sim: Simulated
+    tmp_path: Path, postgres_server: Server, sim: Simulated, hook: Receiver
 ) -> None:
     expected = undisturbed(tmp_path / "undisturbed", sim)
     sim.reset()
-    sim.change(latency={"openai": {"s": 0.3}})
-    hook = Receiver(tmp_path / "received.jsonl")
-    more = {"callback_key": "a key of the operator's own", "callback_loopback": "allow", **settings_for(sim)}
+    sim.change(latency={"openai": {"s": 0.4}})
+    own = {"callback_key": "a key of the operator's own", "callback_loopback": "allow", "lease_s": "4"}
+    more = own | settings_for(sim)
     with fresh_schema(postgres_server) as address, Fleet(tmp_path, address, **more) as fleet:
         app = fleet.app
         app.limiter.define(LLM)
@@ -114,7 +121,6 @@ def test_a_worker_killed_among_articles_changes_nothing_of_them_and_nothing_that
         assert len(again) <= AT_ONCE
         assert not again & languages
         check_told(app, hook, job_id)
-    hook.close()
 
 
 def test_what_is_paid_again_is_seen() -> None:
