@@ -45,9 +45,12 @@ class Process:
 
 
 class Fleet:
-    """What still runs at its end is killed; `app` looks at the same stores from this process."""
+    """What still runs at its end is killed; `app` looks at the same stores from this process.
 
-    def __init__(self, folder: Path, ledger: str) -> None:
+    Settings are given as the environment has them, without their prefix.
+    """
+
+    def __init__(self, folder: Path, ledger: str, **settings: str) -> None:
         self._folder = folder
         self._count = 0
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY_")}
@@ -57,6 +60,7 @@ class Fleet:
             "FOREBAY_LEASE_S": "2",
             "FOREBAY_POLL_S": "0.5",
             "FOREBAY_DRAIN_GRACE_S": "10",
+            **{f"FOREBAY_{name.upper()}": value for name, value in settings.items()},
         }
         self._stack = ExitStack()
         self.app = Forebay(settings=load(environ=self._environment, cwd=folder))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,11 +15,14 @@ import pytest
 from forebay.app.forebay import Forebay
 from forebay.app.working import awork, when_idle
 from forebay.callbacks.alerting import Alert, Alerts
+from forebay.clock import SystemClock
 from forebay.engine.context import Context
 from forebay.engine.signals import Permanent
 from forebay.errors import BadInput
 from forebay.observe import emit
+from forebay.rules.settlement import MAX_LOST
 from forebay.settings import load
+from forebay.testing.workers import Worker
 from tests.callbacks.receiver import Receiver
 from tests.engine.ground import run
 
@@ -106,6 +112,30 @@ def test_a_dead_letter_is_told_to_the_operator_and_an_alert_that_fails_is_not(tm
     assert (seen["verified"], body["type"]) == (True, "alert.dead_letter")
     assert (body["data"]["task_id"], body["data"]["kind"], body["data"]["error_class"]) == (dead.id, "break", "refused")
     assert len(app.callbacks.deliveries().items) == 1
+    app.close()
+
+
+def test_a_task_that_ends_its_workers_is_told_by_whoever_finds_it(tmp_path: Path, receiver: Make) -> None:
+    hook = receiver()
+    app = _app(tmp_path, alert_url=hook.url(), lease_s=1.0)
+    dead = app.submit("break")
+    for number in range(1, MAX_LOST + 1):
+        Worker(app.ledger, SystemClock(), f"gone-{number}", lease_s=0.05).take("break")
+        time.sleep(0.1)
+        if number < MAX_LOST:
+            assert app.ledger.rescue() == [dead.id]
+
+    async def seen(drain: Callable[[str], None]) -> None:
+        while not hook.seen:  # noqa: ASYNC110 - it is somebody else who changes it
+            await asyncio.sleep(0.05)
+        drain("seen")
+
+    run(partial(awork, app, seen))
+    (told,) = hook.seen
+    body = json.loads(told["body"])
+    assert body["type"] == "alert.dead_letter"
+    assert (body["data"]["task_id"], body["data"]["kind"], body["data"]["error_class"]) == (dead.id, "break", "poison")
+    assert body["data"]["attempt"] == MAX_LOST
     app.close()
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from forebay.callbacks.target import Target
-from forebay.testing.conformance.announcing import callback
-from forebay.testing.workers import job_of
+from forebay.testing.workers import callback, job_of
 from tests.cli.ground import Ground
 
 URL = "https://example.com/hook"
@@ -51,6 +50,9 @@ def test_a_secret_is_shown_when_it_is_asked_for_and_changed_by_rotate(here: Grou
     assert here.ok("callbacks", "show", URL, "--secret", "-o", "json").json["secret"] == second
     third = here.ok("callbacks", "rotate", URL, "-o", "json").json
     assert (third["generation"], third["secret"] not in {first, second}) == (3, True)
+    with here.app() as app:
+        lines = app.ledger.audit()
+    assert [(line.verb, line.who.startswith("cli:")) for line in lines] == [("rotate", True)] * 2
 
 
 def test_what_failed_for_good_is_sent_again_by_id_or_all_of_it(here: Ground) -> None:

@@ -24,7 +24,7 @@ from forebay.testing.machine import ledger_machine
 from forebay.testing.workers import Worker
 from tests.property.machines import run_until_failure
 
-BROKEN = [UnfencedLedger, RowCountingLedger, NumberlessLedger, ForgetfulLedger, RestlessLedger]
+BROKEN = [UnfencedLedger, RowCountingLedger, NumberlessLedger, ForgetfulLedger, RestlessLedger, SilentLedger]
 EXAMPLES = 60
 
 
@@ -64,7 +64,7 @@ def test_the_machine_finds_a_broken_ledger(broken: type[MemoryLedger]) -> None:
         run_until_failure(ledger_machine(broken), examples=EXAMPLES)
 
 
-@pytest.mark.parametrize("broken", [*BROKEN, SilentLedger])
+@pytest.mark.parametrize("broken", BROKEN)
 def test_the_suite_finds_a_broken_ledger(broken: type[MemoryLedger]) -> None:
     assert _failures(broken)
 

@@ -68,6 +68,8 @@ def test_a_job_tells_the_url_that_it_was_given(service: Service, app: Forebay) -
     second = service.post(f"{path}/rotate").json()["secret"]
     assert first.startswith("whsec_")
     assert first != second
+    lines = [line for line in service.get("/v1/audit").json()["items"] if line["verb"] == "rotate"]
+    assert [(line["who"], line["targets"]) for line in lines] == [("http", [endpoint["id"]])] * 2
     for verb in ("test", "rotate", "resend"):
         problem(service.post(f"/v1/callbacks/{NOBODY}/{verb}"), 404, "not_found")
 

@@ -165,8 +165,11 @@ def test_a_key_stands_for_one_request(service: Service, app: Forebay) -> None:
     assert (first.status_code, first.json()) == (again.status_code, again.json())
     assert again.headers["forebay-replayed"] == "true"
     problem(service.post("/v1/jobs", content=pdf(2), headers=PDF | key), 422, "idempotency_conflict")
-    other = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"idempotency-key": "order 8"})
-    assert other.json()["id"] != first.json()["id"]
+    for other in ({"pipeline": "segment"}, {"allow_holes": "true"}, {"options": '{"dpi": 300}'}, {"reuse": "false"}):
+        asked = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key, params=other)
+        problem(asked, 422, "idempotency_conflict")
+    second = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"idempotency-key": "order 8"})
+    assert second.json()["id"] != first.json()["id"]
     assert jobs(app) == 2
 
 

@@ -156,24 +156,26 @@ class AppCallbacks:
 
     # --- acting
 
-    def rotate(self, endpoint: Endpoint) -> Endpoint:
+    def rotate(self, endpoint: Endpoint, *, who: str = "api", note: str = "") -> Endpoint:
         """A new secret; the one before signs as well for a day."""
 
         def step(known: Endpoint) -> Endpoint:
             return replace(known, generation=known.generation + 1, rotated_at=time.time())
 
-        return self._changed(endpoint, step)
+        return self._changed(endpoint, step, Action(who=who, note=note, tenant=endpoint.tenant))
 
     def enable(self, endpoint: Endpoint) -> Endpoint:
         return self._changed(endpoint, lambda known: replace(known, disabled_at=None, note=""))
 
-    def _changed(self, endpoint: Endpoint, step: Callable[[Endpoint], Endpoint]) -> Endpoint:
+    def _changed(
+        self, endpoint: Endpoint, step: Callable[[Endpoint], Endpoint], action: Action | None = None
+    ) -> Endpoint:
         for _ in range(_TRIES):
             known = self._app.ledger.endpoint(endpoint.id)
             if known is None:
                 raise NotFound(f"There is no endpoint {endpoint.id}.", remedy="`forebay callbacks list` shows them.")
             changed = replace(step(known), version=known.version + 1)
-            if self._app.ledger.put_endpoint(changed):
+            if self._app.ledger.put_endpoint(changed, action):
                 return changed
         raise StoreBusy(f"Endpoint {endpoint.id} was changed by others all the time.", remedy="Try again.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import IO, TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from forebay.model.payload import Json
 from forebay.model.task import Task
 from forebay.pipelines import whole
 from forebay.pipelines.known import PIPELINES
-from forebay.pipelines.pipeline import Output, Paged, Pipeline
+from forebay.pipelines.pipeline import Output, Pipeline
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -62,23 +62,17 @@ async def _opened(app: Forebay, ref: BlobRef) -> AsyncIterator[IO[bytes]]:
 
 
 @asynccontextmanager
-async def so_far(app: Forebay, job: Job) -> AsyncIterator[tuple[IO[bytes], list[Json]]]:
-    """What there is of a document whose job has not ended well, and its holes."""
-    ground = app.documents.pipeline.ground
-    pipeline = PIPELINES[job.pipeline]
-    if not isinstance(pipeline, Paged):
-        raise NotCompleted(f"Job {job.id} has no result before its end.", remedy="Ask again when it has ended.")
-    found = await asyncio.to_thread(whole.so_far, ground, job)
+async def so_far(app: Forebay, job: Job) -> AsyncIterator[tuple[IO[bytes], Mapping[str, Json]]]:
+    """What there is of a document whose job has not ended well, and its summary, which says what is missing."""
     try:
-        made = await pipeline.merged(ground, found)
+        made = await PIPELINES[job.pipeline].so_far(app.documents.pipeline.ground, job)
     except whole.Lost as lost:
         raise NotCompleted(
             f"The result of chunk {lost.task.chunk_index} of job {job.id} is lost.",
             remedy=f"Run it again: `forebay retry {job.id}`.",
         ) from None
-    holes = made.summary.get("holes")
     async with _opened(app, BlobRef(job.tenant, made.blob)) as file:
-        yield file, holes if isinstance(holes, list) else []
+        yield file, made.summary
 
 
 async def write(app: Forebay, job: Job, result: IO[bytes], form: Output, output: IO[bytes]) -> None:

@@ -100,7 +100,7 @@ def rotate(endpoint: Named, /, *, common: Reading = _USUAL) -> int:
     from forebay.app.plain import plain
 
     with opened(common, create=True) as app:
-        rotated = app.callbacks.rotate(_known(app, endpoint))
+        rotated = app.callbacks.rotate(_known(app, endpoint), who=who())
         secret = app.callbacks.secret(rotated)
     if common.output == "table":
         output.line(secret)

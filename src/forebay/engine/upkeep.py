@@ -11,6 +11,7 @@ from forebay.errors import StoreError
 from forebay.model.exchange import Action
 from forebay.model.task import Status
 from forebay.observe import emit
+from forebay.rules.verdict import ErrorClass
 from forebay.stores.base import Ledger
 
 _PRUNE_S = 60.0
@@ -21,12 +22,22 @@ async def rescue(ledger: Ledger, every_s: float) -> None:
     while True:
         await asyncio.sleep(_spread(every_s))
         try:
-            rescued = await asyncio.to_thread(ledger.rescue)
+            await asyncio.to_thread(_rescued, ledger)
         except StoreError as error:
             emit("store_failed", verb="rescue", error_code=error.code, text=str(error), pause_s=every_s)
-            continue
-        if rescued:
-            emit("tasks_rescued", count=len(rescued))
+
+
+def _rescued(ledger: Ledger) -> None:
+    """Blocking. Nobody but who finds them can say of tasks that end their workers that they have failed."""
+    rescued = ledger.rescue()
+    if rescued:
+        emit("tasks_rescued", count=len(rescued))
+    for task_id in rescued:
+        task = ledger.get(task_id)
+        if task is not None and task.status is Status.FAILED and task.error_class == ErrorClass.POISON:
+            held_s = (task.finished_at or 0.0) - ledger.history(task_id)[-1].claimed_at
+            named = {"task_id": task.id, "kind": task.kind, "attempt": task.attempt_count}
+            emit("task_failed", **named, error_class=task.error_class, run_s=round(held_s, 6))
 
 
 async def prune(ledger: Ledger, retention_s: Mapping[Status, float], who: str) -> None:

@@ -91,7 +91,8 @@ class NewJob:
             for task in (*self.tasks, *([self.merge] if self.merge else []))
         ]
         told = [] if self.callback is None else [self.callback.url, self.callback.each]
-        return json_text.fingerprint(json.dumps([self.document, parts, *told]))
+        holes = ["with holes"] if self.allow_holes and self.document is not None else []
+        return json_text.fingerprint(json.dumps([self.document, parts, *told, *holes]))
 
 
 def member(task: NewTask, job_id: str, *, tenant: str, generation: int = 1) -> NewTask:

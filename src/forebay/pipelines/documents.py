@@ -11,7 +11,7 @@ from forebay.engine.context import Context
 from forebay.engine.registry import Kind, Registry
 from forebay.engine.submission import Options
 from forebay.errors import BadInput, NotFound
-from forebay.ids import shown
+from forebay.ids import derived_id, shown
 from forebay.model.callback import Callback
 from forebay.model.job import NewJob
 from forebay.model.names import check_name
@@ -128,19 +128,22 @@ class Documents:
         terms: Options = given  # type: ignore[assignment]  # submissions check it
         split = submissions.task(pipeline.kind("split"), {"order": order}, terms, role=Role.SPLIT, blob=document.sha256)
         merge = submissions.task(pipeline.kind("merge"), {"order": order}, terms, role=Role.MERGE)
+        tenant = terms.get("tenant", DEFAULT_TENANT)
+        own_key = _key(order, known.version, callback, allow_holes=allow_holes) if reuse else None
+        key = idempotency_key or own_key
         return NewJob(
             pipeline=pipeline.name,
             tasks=(split,),
             merge=merge,
             allow_holes=allow_holes,
-            tenant=terms.get("tenant", DEFAULT_TENANT),
+            tenant=tenant,
             environment=submissions.environment,
             document=document.sha256,
             label=document.label,
-            idempotency_key=idempotency_key
-            or (_key(order, known.version, callback, allow_holes=allow_holes) if reuse else None),
+            idempotency_key=key,
             tags=split.tags,
             callback=callback,
+            id="" if key is None else _id(submissions.environment, tenant, key),
         )
 
     def _handler(self, run: Run) -> Callable[..., Coroutine[Any, Any, Outcome]]:
@@ -148,6 +151,11 @@ class Documents:
             return await run(self._ground, ctx, payload)
 
         return handle
+
+
+def _id(environment: str, tenant: str, key: str) -> str:
+    """Not of a pipeline: a key stands for one document that was handed in, whatever is to be made of it."""
+    return derived_id("document", environment, tenant, key)
 
 
 def _key(order: Mapping[str, object], version: str, callback: Callback | None, *, allow_holes: bool) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from forebay.engine.context import Context
+from forebay.model.job import Job
 from forebay.model.outcome import Outcome
 from forebay.model.payload import Json
-from forebay.pipelines import finishing, job_time, processing, sniffing, splitting
+from forebay.pipelines import finishing, job_time, processing, sniffing, splitting, whole
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground
-from forebay.pipelines.pipeline import Paged, Step
+from forebay.pipelines.pipeline import Merged, Paged, Step
 from forebay.processors.base import Processor
 
 STEP_TIMEOUT_S = 600.0
@@ -40,6 +42,11 @@ def checked(_: Ground, processor: Processor, options: Mapping[str, Any]) -> dict
     return processor.checked(options)
 
 
+async def so_far(ground: Ground, job: Job) -> Merged:
+    found = await asyncio.to_thread(whole.so_far, ground, job)
+    return await ground.paged(found.order.processor).merged(ground, found)
+
+
 STEPS: Mapping[str, Step] = {
     "split": Step(_split, STEP_TIMEOUT_S),
     "stored": Step(_stored, STEP_TIMEOUT_S),
@@ -55,5 +62,6 @@ def paged(name: str, **own: Any) -> Paged:  # noqa: ANN401 - the fields of a Pag
         steps=STEPS,
         process=process,
         checked=checked,
+        so_far=so_far,
         **own,
     )

@@ -53,8 +53,9 @@ class Pipeline:
     """`sniffed` tells the media type of a document; BadDocument for one that the pipeline does not take.
 
     `suffixes` are what its documents end in, in a folder. `process` runs a chunk. `checked` gives the options of a job
-    with their defaults; BadInput for others. `usual` are the outputs that are written unless others are asked for,
-    `processors` who works unless somebody is named: the first that is set up.
+    with their defaults; BadInput for others. `so_far` is what there is of a job that has not ended well. `usual` are
+    the outputs that are written unless others are asked for, `processors` who works unless somebody is named: the first
+    that is set up.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Pipeline:
     steps: Mapping[str, Step]
     process: Run
     checked: Callable[[Ground, Processor, Mapping[str, Any]], dict[str, Json]]
+    so_far: Callable[[Ground, Job], Awaitable[Merged]]
     outputs: Mapping[str, Output]
     usual: tuple[str, ...]
     processors: tuple[str, ...]

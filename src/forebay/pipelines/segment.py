@@ -19,9 +19,11 @@ from forebay.model.task import Status, Task
 from forebay.pipelines import job_time, segmenting, sniffing_articles, tagging
 from forebay.pipelines.cutting import Order
 from forebay.pipelines.ground import Ground, copied
+from forebay.pipelines.merging import Hole
 from forebay.pipelines.pipeline import SEGMENT as NAME
-from forebay.pipelines.pipeline import Output, Pipeline, Step
-from forebay.pipelines.whole import Whole, whole
+from forebay.pipelines.pipeline import Merged, Output, Pipeline, Step
+from forebay.pipelines.whole import Whole, so_far, tasks_so_far, whole
+from forebay.rules.chunks import ARTICLES_INDEX
 from forebay.rules.verdict import ErrorClass
 
 FORMAT = 1
@@ -37,30 +39,42 @@ async def _merge(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outco
 
 async def _merged(ground: Ground, ctx: Context, order: Order) -> Completed:
     def make() -> Completed:
-        articles = _Articles(ground, ctx, whole(ground, ctx, order))
-        ref = ground.blobs().put(ctx.tenant, articles)
-        return Completed(result_json=json_text.encode(articles.summary), result_blob=ref.sha256)
+        made = _made(ground, whole(ground, ctx, order), ctx.chunks().tasks())
+        return Completed(result_json=json_text.encode(made.summary), result_blob=made.blob)
 
     return await asyncio.to_thread(make)
+
+
+async def _so_far(ground: Ground, job: Job) -> Merged:
+    return await asyncio.to_thread(lambda: _made(ground, so_far(ground, job), tasks_so_far(ground, job)))
+
+
+def _made(ground: Ground, found: Whole, tasks: Iterator[Task]) -> Merged:
+    articles = _Articles(ground, found, tasks)
+    ref = ground.blobs().put(found.tenant, articles)
+    return Merged(articles.summary, ref.sha256)
 
 
 class _Articles:
     """The result piece by piece: one article a line; what they amount to is known when all were given out."""
 
-    def __init__(self, ground: Ground, ctx: Context, found: Whole) -> None:
+    def __init__(self, ground: Ground, found: Whole, tasks: Iterator[Task]) -> None:
         self._ground = ground
-        self._ctx = ctx
         self._whole = found
+        self._tasks = tasks
         self._count = 0
         self._languages: Counter[str] = Counter()
         self._by: Counter[str] = Counter()
         self._untagged: list[Json] = []
+        self._uncut: Hole | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         order = self._whole.order
         yield _FIRST + _json({"sha256": order.document, "media_type": order.media_type}) + _ARTICLES
         between = b""
-        for task in self._ctx.chunks().tasks():
+        for task in self._tasks:
+            if task.chunk_index == ARTICLES_INDEX and task.status is not Status.COMPLETED:
+                self._uncut = Hole(task.error_class or "unknown", task.error_text or "")
             payload: Any = self._ground.submissions().content.payload(task)
             if "article" in payload:
                 yield between + _json(self._article(task, payload))
@@ -92,9 +106,9 @@ class _Articles:
             "lang_by": _most_first(self._by),
             "untagged": self._untagged,
             "holes": [
-                {"page_start": each.page_start, "page_end": each.page_end, **each.hole._asdict()}
+                {"page_start": each.page_start, "page_end": each.page_end, **hole._asdict()}
                 for each in self._whole.results
-                if each.hole is not None
+                if (hole := each.hole or self._uncut) is not None
             ],
             "repaired": self._whole.repaired,
             "notes": [*self._whole.notes],
@@ -141,6 +155,7 @@ SEGMENT = Pipeline(
     },
     process=tagging.process,
     checked=segmenting.checked,
+    so_far=_so_far,
     processors=("llm", "keywords"),
     outputs={"md": Output(".md", _markdown), "json": Output(".articles.json", _as_it_is)},
     usual=("md", "json"),

@@ -103,19 +103,22 @@ def whole(ground: Ground, ctx: Context, order: Order) -> Whole:
 
 
 def so_far(ground: Ground, job: Job) -> Whole:
-    """The same of a job that has not come to its merge: what is not read yet is a hole. Blocking."""
+    """The same of a job that has not come to its merge: what is not done yet is a hole. Blocking."""
     split = ground.ledger().get(member_id(job.id, Role.SPLIT, 1))
     said: Any = split.result if split else None
     asked: Any = split.payload if split else None
     if not isinstance(said, dict) or not isinstance(asked, dict):
         raise NotCompleted(f"The document of job {job.id} is not split yet.", remedy="Ask again later.")
-    tasks = (
-        task._replace(error_class="not_yet", error_text="It is not read yet")
-        if task.status in {Status.PENDING, Status.RUNNING}
-        else task
-        for task in tracking.chunks(ground.ledger(), job.id)
-    )
-    return _whole(ground, Order(**asked["order"]), job.tenant, said, tasks)
+    return _whole(ground, Order(**asked["order"]), job.tenant, said, tasks_so_far(ground, job))
+
+
+def tasks_so_far(ground: Ground, job: Job) -> Iterator[Task]:
+    """Blocking; its chunks, those that have not ended with an error that says so."""
+    for task in tracking.chunks(ground.ledger(), job.id):
+        if task.status.terminal:
+            yield task
+        else:
+            yield task._replace(error_class="not_yet", error_text="It is not done yet")
 
 
 def _whole(ground: Ground, order: Order, tenant: str, said: dict[str, Any], tasks: Iterable[Task]) -> Whole:

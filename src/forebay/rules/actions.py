@@ -18,6 +18,7 @@ from forebay.rules.unit import Unit
 from forebay.rules.verdict import ErrorClass
 
 DONE = "done"
+ROTATE = "rotate"
 _OPEN = {Status.PENDING, Status.RUNNING}
 _UNDONE = {Status.FAILED, Status.CANCELED}
 

@@ -50,7 +50,7 @@ async def rotate(service: Serving, caller: Operator, id: Id) -> JSONResponse:  #
     endpoint = await _endpoint(service, caller, id)
 
     def run() -> dict[str, Any]:
-        rotated = service.app.callbacks.rotate(endpoint)
+        rotated = service.app.callbacks.rotate(endpoint, who=caller.who)
         return {"id": rotated.id, "url": rotated.url, "secret": service.app.callbacks.secret(rotated)}
 
     return JSONResponse(await service.ask(run))

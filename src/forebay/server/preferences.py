@@ -1,4 +1,4 @@
-"""Reads what a client prefers: how long it would wait for an end before it is told to come back."""
+"""Reads what a client prefers: how long it would wait for an end, and how it is told that there is no room."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from forebay.server.service import Service
 
 MAX_WAIT_S = 60
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?(?=$|[,;\s])")
+_FULL = re.compile(r"(?:^|[,;\s])full\s*=\s*\"?507\"?(?=$|[,;\s])")
 Prefer = Annotated[
     str | None,
-    Header(max_length=256, description=f"`wait=N`: answer when it has ended, or after N s, {MAX_WAIT_S} at most."),
+    Header(
+        max_length=256,
+        description=f"`wait=N`: answer when it has ended, or after N s, {MAX_WAIT_S} at most. "
+        "`full=507`: a store without room is a 507, not a 503.",
+    ),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -34,6 +39,10 @@ IdempotencyKey = Annotated[
 def wait_s(prefer: str | None) -> float:
     found = _WAIT.search(prefer or "")
     return 0.0 if found is None else float(min(MAX_WAIT_S, int(found[1])))
+
+
+def full_507(prefer: str | None) -> bool:
+    return _FULL.search(prefer or "") is not None
 
 
 async def ended(service: Service, identifier: str, within_s: float) -> Task | Job | None:

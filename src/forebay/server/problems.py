@@ -16,14 +16,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
-from forebay.errors import BadDocument, Busy, ForebayError, StoreError
+from forebay.errors import BadDocument, Busy, ForebayError, StoreError, StoreFull
 from forebay.ids import printable, shown
 from forebay.rules.verdict import ErrorClass
+from forebay.server.preferences import full_507
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 _MAX_NAMED = 20
 _CODES = {404: "no_such_path", 405: "method_not_allowed"}
+_PASSING = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE}
 _DOCUMENTS = {ErrorClass.UNSUPPORTED_FORMAT: 415}
 log = logging.getLogger("forebay.server")
 
@@ -76,7 +78,8 @@ def problem(
     return Response(body, status, told, media_type=MEDIA_TYPE)
 
 
-def of_error(error: ForebayError, request_id: str) -> Response:
+def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SERVICE_UNAVAILABLE) -> Response:
+    """`full` is the status of a store that has no room."""
     status, code = error.http_status, error.code
     headers: Mapping[str, str] = {}
     retry_after: int | None = None
@@ -86,11 +89,10 @@ def of_error(error: ForebayError, request_id: str) -> Response:
         code = error.error_class
         status = _DOCUMENTS.get(ErrorClass(code), status)
     elif isinstance(error, StoreError):
-        # A full store is one that cannot serve for now: 507 is for those who speak WebDAV.
-        status = HTTPStatus.SERVICE_UNAVAILABLE
+        status = full if isinstance(error, StoreFull) else HTTPStatus.SERVICE_UNAVAILABLE
     if isinstance(error, Busy):
         retry_after = max(1, ceil(error.retry_in_s))
-    elif status == HTTPStatus.SERVICE_UNAVAILABLE and "retry-after" not in headers:
+    elif status in _PASSING and "retry-after" not in headers:
         retry_after = RETRY_AFTER_S
     elif "retry-after" in headers:
         retry_after = int(headers["retry-after"])
@@ -157,10 +159,19 @@ def install(app: FastAPI) -> None:
     async def answer(request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             error.headers = {"allow": ", ".join(_methods(request))}
-        return of_anything(error, request.scope.get("forebay_request_id", ""))
+        request_id = request.scope.get("forebay_request_id", "")
+        if isinstance(error, StoreFull) and _prefers_507(request):
+            return of_error(error, request_id, full=HTTPStatus.INSUFFICIENT_STORAGE)
+        return of_anything(error, request_id)
 
     for kind in (ForebayError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer)
+
+
+def _prefers_507(request: Request) -> bool:
+    """To most clients a full store is one that cannot serve for now: 507 is for those who know it, and say so."""
+    described = HTTPStatus.INSUFFICIENT_STORAGE in getattr(request.scope.get("route"), "responses", ())
+    return described and full_507(request.headers.get("prefer"))
 
 
 def _methods(request: Request) -> list[str]:

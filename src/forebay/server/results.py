@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing
-from typing import IO, Annotated
+from itertools import groupby
+from typing import IO, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Response
@@ -18,7 +19,6 @@ from forebay.app.finished import Finished
 from forebay.app.plain import remedy
 from forebay.errors import NotCompleted
 from forebay.model.job import Job
-from forebay.model.payload import Json
 from forebay.model.task import Status
 from forebay.pipelines.known import PIPELINES
 from forebay.pipelines.pipeline import Output
@@ -33,6 +33,7 @@ from forebay.server.shapes import answers
 router = APIRouter(prefix="/v1", tags=["jobs"])
 _PIECE = 256 * 1024
 _TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8", "txt": "text/plain; charset=utf-8"}
+_MOST_SAID = 4000
 _BYTES = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
 
 
@@ -84,9 +85,9 @@ async def _exported(
 async def _so_far(service: Service, job: Job, form: str, output: Output) -> Response:
     async with AsyncExitStack() as stack:
         draft: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack does
-        async with exporting.so_far(service.app, job) as (merged, holes):
+        async with exporting.so_far(service.app, job) as (merged, summary):
             await exporting.write(service.app, job, merged, output, draft)
-        headers = {**_headers(job, form, output, ""), "forebay-holes": _spelled(holes), "cache-control": "no-store"}
+        headers = {**_headers(job, form, output, ""), **_lacking(summary), "cache-control": "no-store"}
         return _handed_out(stack, draft, headers, None)
 
 
@@ -161,6 +162,17 @@ def _matches(known: str | None, etag: str) -> bool:
     return known is not None and ("*" in known or etag in known)
 
 
-def _spelled(holes: list[Json]) -> str:
-    pages = [hole for hole in holes if isinstance(hole, dict)]
-    return ",".join(f"{hole['page_start']}-{hole['page_end']}" for hole in pages)[:4000]
+def _lacking(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Pages that are missing, and articles that are without language and tags."""
+    found = {"forebay-holes": _spelled((hole["page_start"], hole["page_end"]) for hole in summary["holes"])}
+    if "untagged" not in summary:
+        return found
+    runs = groupby(enumerate(summary["untagged"]), key=lambda each: each[1] - each[0])
+    untagged = ([ordinal for _, ordinal in run] for _, run in runs)
+    return {**found, "forebay-untagged": _spelled((run[0], run[-1]) for run in untagged)}
+
+
+def _spelled(ranges: Iterable[tuple[int, int]]) -> str:
+    """As many as a header may well have."""
+    said = ",".join(f"{first}-{last}" for first, last in ranges)
+    return said if len(said) <= _MOST_SAID else said[:_MOST_SAID].rpartition(",")[0]

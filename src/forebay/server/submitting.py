@@ -35,7 +35,7 @@ _HELD_S = 60.0
 @router.post(
     "/jobs",
     status_code=202,
-    responses=answers({202: SubmittedShape, 201: JobShape}, 400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
+    responses=answers({202: SubmittedShape, 201: JobShape}, 400, 401, 403, 404, 408, 409, 413, 415, 422, 503, 507),
     openapi_extra={"parameters": orders.PARAMETERS, "requestBody": orders.BODY},
 )
 async def submit(

@@ -220,8 +220,11 @@ class Ledger(Protocol):
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         """Those of the blobs that a task, a job or a remembered result points at."""
 
-    def put_endpoint(self, endpoint: Endpoint) -> bool:
-        """Store where callbacks go: new, or changed if the one that is stored has the version before it."""
+    def put_endpoint(self, endpoint: Endpoint, action: Action | None = None) -> bool:
+        """Store where callbacks go: new, or changed if the one that is stored has the version before it.
+
+        An action is somebody's who has its secret changed, and leaves its line.
+        """
 
     def endpoint(self, endpoint_id: str) -> Endpoint | None: ...
 

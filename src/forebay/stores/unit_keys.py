@@ -1,4 +1,4 @@
-"""API keys and requests of a ledger that keeps each unit whole."""
+"""API keys, requests and endpoints of a ledger that keeps each unit whole."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from forebay import ids
+from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action
 from forebay.model.key import ApiKey
-from forebay.rules.actions import DONE, audited, revoked
+from forebay.rules.actions import DONE, ROTATE, audited, revoked
 from forebay.stores.checks import check_drain, check_key, check_repeat, check_request
 from forebay.stores.unit_lanes import UnitLanes
 from forebay.stores.unit_reads import verb
@@ -32,6 +33,10 @@ class UnitKeys(UnitLanes):
     @abstractmethod
     def _change_request(self, tenant: str, key: str, step: Callable[[Taken | None], Taken | None]) -> Taken | None:
         """Apply a step atomically to who has the key; what is left then."""
+
+    @abstractmethod
+    def _put_endpoint(self, endpoint: Endpoint) -> bool:
+        """Whether it is new, or follows the one that is stored."""
 
     @verb
     def add_key(self, key: ApiKey, action: Action) -> None:
@@ -80,3 +85,14 @@ class UnitKeys(UnitLanes):
     def end_request(self, tenant: str, key: str, token: str) -> None:
         check_request(tenant, key, token)
         self._change_request(tenant, key, lambda taken: taken if taken and taken[0] != token else None)
+
+    @verb
+    def put_endpoint(self, endpoint: Endpoint, action: Action | None = None) -> bool:
+        if action is not None and (before := self._recorded(action)) is not None:
+            check_repeat(before[0], ROTATE, [endpoint.id])
+            return True
+        stored = self._put_endpoint(endpoint)
+        if stored and action is not None:
+            line = audited(action, ROTATE, [endpoint.id], self._clock.now())
+            self._record(line, [Acted(endpoint.id, DONE)])
+        return stored

@@ -230,8 +230,8 @@ class FaultyLedger:
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         return self._call(self._ledger.blobs_in_use, tenant, sha256s)
 
-    def put_endpoint(self, endpoint: Endpoint) -> bool:
-        return self._call(self._ledger.put_endpoint, endpoint)
+    def put_endpoint(self, endpoint: Endpoint, action: Action | None = None) -> bool:
+        return self._call(self._ledger.put_endpoint, endpoint, action)
 
     def endpoint(self, endpoint_id: str) -> Endpoint | None:
         return self._call(self._ledger.endpoint, endpoint_id)

@@ -20,8 +20,8 @@ from forebay.testing.invariants import judged, read
 from forebay.testing.pair import Pair
 from forebay.testing.workers import Worker
 
-KINDS = ("work", "merge", "split", "notify")
-LANES = ("work", "work@adobe", "merge", "split", "notify", "unused")
+KINDS = ("work", "merge", "split", "notify", "callback")
+LANES = ("work", "work@adobe", "merge", "split", "notify", "callback@h-example", "unused")
 MAX_SESSIONS = 3
 # Picks go from 0 to 99: from GONE on they choose a session that has ended, MISSING chooses what is not there.
 GONE = 85

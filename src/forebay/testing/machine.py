@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from forebay.clock import Clock
+from forebay.model.callback import Callback
 from forebay.model.exchange import Hold, Release, Want
 from forebay.model.job import NewJob
 from forebay.model.task import NewTask, Status
 from forebay.stores.base import Ledger
 from forebay.testing.endings import ENDINGS, MOSTLY_DONE
 from forebay.testing.ground import KINDS, LANES, MISSING, Ground
-from forebay.testing.workers import blob, job_of, lone, split_job
+from forebay.testing.workers import blob, callback, job_of, lone, split_job
 
 MAX_TASKS = 40
 ANY = st.integers(0, 99)
@@ -64,9 +65,19 @@ class LedgerMachine(Ground):
         merge=st.sampled_from([True, True, False]),
         allow_holes=st.booleans(),
         max_retries=st.integers(0, 2),
+        told=st.sampled_from([None, callback(), callback(each=True)]),
     )
-    def submits_a_job(self, chunks: int, key: str | None, max_retries: int, *, merge: bool, allow_holes: bool) -> None:
-        named = {"idempotency_key": key, "id": self._new_id() if key is None else ""}
+    def submits_a_job(
+        self,
+        chunks: int,
+        key: str | None,
+        max_retries: int,
+        told: Callback | None,
+        *,
+        merge: bool,
+        allow_holes: bool,
+    ) -> None:
+        named = {"idempotency_key": key, "id": self._new_id() if key is None else "", "callback": told}
         if chunks:
             new = job_of(chunks, merge=merge, allow_holes=allow_holes, max_retries=max_retries, **named)
         else:

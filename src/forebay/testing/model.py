@@ -1,7 +1,8 @@
 """A ledger's promises once more, in the simplest words: what each step must answer and leave behind.
 
 It shares no code with the rules and the stores that it judges. It is told which tasks were claimed and rescued,
-since the order among equals is not promised, and complains if that choice breaks a promise.
+since the order among equals is not promised, and complains if that choice breaks a promise. So it is with callbacks,
+whose names follow from the events that they tell of: it says of what there must be one.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class Model:
         self.hashes: dict[str, str | None] = {}
         self.tokens: dict[str, int] = {}
         self.pauses: dict[str, Rest] = {}
+        self.to_tell: list[tuple[str, str]] = []
 
     @property
     def now(self) -> float:
@@ -221,6 +223,9 @@ class Model:
         job = self.jobs.get(row.unit)
         if job is None or row.open:
             return
+        each = job.new.callback is not None and job.new.callback.each
+        if each and row.new.role is Role.CHUNK and status is not Status.CANCELED:
+            self.to_tell.append((row.unit, f"chunk.{status}"))
         merged = row.new.role is Role.MERGE and row.generation == job.generation
         if merged or (row.new.role is Role.SPLIT and status is not Status.COMPLETED):
             self._finish(job, status)
@@ -230,6 +235,24 @@ class Model:
     def _finish(self, job: Group, status: Status) -> None:
         job.status = status
         job.finished_at = self.now
+        if job.new.callback is not None:
+            self.to_tell.append((job.new.id, f"job.{status}"))
+
+    def told(self, callbacks: Sequence[tuple[Task, str]]) -> Iterator[str]:
+        """Take note of the callbacks that a step has left, each with what it tells; yields what is wrong with them."""
+        if sorted((task.job_id or "", what) for task, what in callbacks) != sorted(self.to_tell):
+            yield f"left were {callbacks}, to tell was {self.to_tell}"
+        self.to_tell.clear()
+        for task, _ in callbacks:
+            new = NewTask(
+                kind=task.kind,
+                limit=task.lane.partition("@")[2],
+                timeout_s=task.timeout_s,
+                max_retries=task.max_retries,
+                role=Role.FOLLOW,
+                id=task.id,
+            )
+            self._add(new, task.job_id or "")
 
     def _after_chunk(self, job: Group) -> None:
         chunks = [row for row in self.members(job.new.id) if row.new.role is Role.CHUNK]

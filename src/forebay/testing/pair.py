@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from forebay.clock import Clock
 from forebay.model.exchange import Acted, Action, Hold, Release, Reply, Session, Settle, Want
 from forebay.model.job import Job, NewJob
 from forebay.model.lane import Lane
+from forebay.model.names import CALLBACK
+from forebay.model.query import MAX_PAGE, Query
 from forebay.model.task import NewTask, Role, Status, Task
 from forebay.stores.base import Ledger
 from forebay.testing.invariants import judged, read
@@ -40,6 +43,7 @@ class Pair:
     def close_session(self, session_id: str) -> None:
         self.ledger.close_session(session_id)
         self.model.close_session(session_id)
+        self._tell()
 
     def exchange(
         self, session_id: str, n: int, settles: Sequence[Settle], releases: Sequence[Release], wants: Sequence[Want]
@@ -51,6 +55,7 @@ class Pair:
         assert [(each.task_id, each.token, each.fenced) for each in reply.settled] == fenced
         for release in releases:
             model.release(release)
+        self._tell()
         assert reply.alive == model.alive(session_id)
         if not reply.alive:
             assert reply.claims == ()
@@ -87,12 +92,14 @@ class Pair:
         assert len(rescued) == len(set(rescued)) == min(most, len(lost))
         for task_id in rescued:
             self.model.rescue(task_id)
+        self._tell()
 
     def act(self, verb: str, targets: Sequence[str], action: Action, result_blob: str | None = None) -> None:
         answer = self._acted(verb, targets, action, result_blob)
         expected = self.model.act(verb, targets, action, result_blob)
         assert [acted.id for acted in answer] == list(targets)
         assert [acted.outcome for acted in answer] == expected
+        self._tell()
 
     def _acted(self, verb: str, targets: Sequence[str], action: Action, result_blob: str | None) -> list[Acted]:
         if verb == "lose_result":
@@ -122,6 +129,13 @@ class Pair:
         assert 0 <= told <= len(others)
         if row.available_at > self.model.now:
             assert told == len(others)
+
+    def _tell(self) -> None:
+        """A job that ends has left its callback in the same step."""
+        if self.model.to_tell:
+            listed = self.ledger.list_tasks(Query(kind=CALLBACK, size=MAX_PAGE)).items
+            found = [self.ledger.get(task.id) for task in listed if task.id not in self.model.tasks]
+            assert [*self.model.told([(task, _what(task)) for task in found if task is not None])] == []
 
     def prune(self, older_than_s: Mapping[Status, float], action: Action) -> None:
         assert self.ledger.prune(older_than_s, action) == self.model.prune(older_than_s)
@@ -155,6 +169,11 @@ class Pair:
         counts = tuple(chunks.count(status) for status in Status)
         merge_id = self.model.merge_id(job_id)
         return (job.status, job.generation, job.asked_to_end, job.finished_at, merge_id, len(chunks), counts)
+
+
+def _what(task: Task) -> str:
+    payload: Any = task.payload
+    return str(payload["body"]["type"])
 
 
 def _told(task: Task) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from forebay import ids
 from forebay.clock import Clock
+from forebay.model.callback import Callback
 from forebay.model.exchange import Action, Release, Reply, Session, Settle, Settled, Usage, Want
 from forebay.model.job import NewJob
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
@@ -17,6 +18,7 @@ KIND = "work"
 MERGE_KIND = "merge"
 FOLLOW_KIND = "notify"
 BLOB = "0123456789abcdef" * 4
+ENDPOINT = ids.derived_id("endpoint")
 
 
 class Worker:
@@ -96,6 +98,12 @@ def split_job(**options: object) -> NewJob:
         tasks=(NewTask(kind="split", role=Role.SPLIT),),
         merge=NewTask(kind=MERGE_KIND, role=Role.MERGE),
         **options,  # type: ignore[arg-type]  # NewJob checks them
+    )
+
+
+def callback(*, each: bool = False) -> Callback:
+    return Callback(
+        url="https://example.com/hook", endpoint=ENDPOINT, host="h-example", each=each, base="https://forebay.test"
     )
 
 

@@ -206,13 +206,12 @@ class MemoryLedger(UnitLedger):
     def _remembered(self) -> Iterable[Remembered]:
         return list(self._reuse.values())
 
-    def put_endpoint(self, endpoint: Endpoint) -> bool:
-        with self.guard:
-            known = self._places.get(endpoint.id)
-            fits = known is None or known.version == endpoint.version - 1
-            if fits:
-                self._places[endpoint.id] = endpoint
-            return fits
+    def _put_endpoint(self, endpoint: Endpoint) -> bool:
+        known = self._places.get(endpoint.id)
+        fits = known is None or known.version == endpoint.version - 1
+        if fits:
+            self._places[endpoint.id] = endpoint
+        return fits
 
     def _endpoints(self) -> Iterable[Endpoint]:
         return list(self._places.values())

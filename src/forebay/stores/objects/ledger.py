@@ -262,7 +262,7 @@ class ObjectsLedger(UnitLedger):
     def _remembered(self) -> Iterable[Remembered]:
         return [Remembered(**data) for data in self._all("remembered")]
 
-    def put_endpoint(self, endpoint: Endpoint) -> bool:
+    def _put_endpoint(self, endpoint: Endpoint) -> bool:
         def step(data: dict[str, Any]) -> tuple[bytes, bool]:
             fits = data["version"] == endpoint.version - 1
             return codec.pack(asdict(endpoint) if fits else data), fits

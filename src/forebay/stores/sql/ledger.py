@@ -240,8 +240,8 @@ class SqlLedger(ABC):
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         return self._look(reads.blobs_in_use, tenant, sha256s)
 
-    def put_endpoint(self, endpoint: Endpoint) -> bool:
-        return self._write(writes.put_endpoint, endpoint)
+    def put_endpoint(self, endpoint: Endpoint, action: Action | None = None) -> bool:
+        return self._write(writes.put_endpoint, endpoint, action)
 
     def endpoint(self, endpoint_id: str) -> Endpoint | None:
         return self._look(reads.endpoint, ids.check_id(endpoint_id))

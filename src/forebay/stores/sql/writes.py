@@ -7,14 +7,16 @@ from typing import Any
 
 from forebay.model.bulk import Bulk
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Hold, Release, Remembered, Renewal, Session, Submitted
+from forebay.model.exchange import Acted, Action, Hold, Release, Remembered, Renewal, Session, Submitted
 from forebay.model.job import NewJob
 from forebay.model.names import lane_of
 from forebay.model.task import NewTask, Task
 from forebay.rules import settlement
 from forebay.rules import unit as units
+from forebay.rules.actions import DONE, ROTATE
 from forebay.rules.fairness import Line, Place
 from forebay.stores.sql import ending, lines, rows
+from forebay.stores.sql.acting import record, recorded
 from forebay.stores.sql.ending import Finished
 from forebay.stores.sql.lines import Newcomers
 from forebay.stores.sql.rows import Held
@@ -127,8 +129,18 @@ def rescue(tx: Transaction, most: int) -> Steps[list[str]]:
     return [one.held.id for one in finished]
 
 
-def put_endpoint(tx: Transaction, endpoint: Endpoint) -> Steps[bool]:
-    (stored,) = yield from tx.ask(Statement("put_endpoint", rows.endpoint_values(endpoint)), last=True)
+def put_endpoint(tx: Transaction, endpoint: Endpoint, action: Action | None) -> Steps[bool]:
+    put = Statement("put_endpoint", rows.endpoint_values(endpoint))
+    if action is None:
+        (stored,) = yield from tx.ask(put, last=True)
+        return bool(stored)
+    answered = yield from tx.one("audited", id=action.id)
+    if answered:
+        recorded(answered, ROTATE, [endpoint.id])
+        return True
+    (stored,) = yield from tx.ask(put)
+    if stored:
+        record(tx, ROTATE, [endpoint.id], action, [Acted(endpoint.id, DONE)])
     return bool(stored)
 
 

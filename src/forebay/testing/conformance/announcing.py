@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from forebay import ids
 from forebay.clock import ManualClock
-from forebay.model.callback import KIND, Callback, Endpoint
+from forebay.errors import Conflict
+from forebay.model.callback import KIND, Endpoint
 from forebay.model.job import NewJob
 from forebay.model.outcome import Completed, Failed
 from forebay.model.task import Role, Status, Task
@@ -16,15 +19,7 @@ from forebay.rules.settlement import MAX_LOST
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, job_row, put, stored
 from forebay.testing.invariants import all_tasks
-from forebay.testing.workers import Worker, action, blob, job_of, split_job
-
-ENDPOINT = ids.derived_id("endpoint")
-
-
-def callback(*, each: bool = False) -> Callback:
-    return Callback(
-        url="https://example.com/hook", endpoint=ENDPOINT, host="h-example", each=each, base="https://forebay.test"
-    )
+from forebay.testing.workers import ENDPOINT, Worker, action, blob, callback, job_of, split_job
 
 
 def _callbacks(ledger: Ledger, job_id: str) -> list[Task]:
@@ -272,6 +267,7 @@ class CallbackPromises(LedgerCase):
         rotated = replace(first, generation=2, rotated_at=clock.now() + 1, version=2)
         assert ledger.put_endpoint(rotated)
         assert not ledger.put_endpoint(replace(first, disabled_at=clock.now(), version=2))
+        assert ledger.audit() == []
         other = replace(first, id=ids.derived_id("other"), tenant="default", created_at=clock.now() + 5)
         assert ledger.put_endpoint(other)
         ledger = self.reopened(ledger, clock)
@@ -281,3 +277,20 @@ class CallbackPromises(LedgerCase):
         disabled = replace(rotated, disabled_at=clock.now(), note="answered 410", version=3)
         assert ledger.put_endpoint(disabled)
         assert ledger.endpoints(tenant="acme") == [disabled]
+
+    def test_who_has_a_secret_changed_leaves_a_line_once_and_only_if_it_was_changed(
+        self, ledger: Ledger, clock: ManualClock
+    ) -> None:
+        first = Endpoint(id=ENDPOINT, tenant="acme", url="https://example.com/hook", created_at=clock.now())
+        ledger.put_endpoint(first)
+        rotated = replace(first, generation=2, rotated_at=clock.now(), version=2)
+        rotating = action("bob", note="leaked", tenant="acme")
+        assert ledger.put_endpoint(rotated, rotating)
+        assert ledger.put_endpoint(rotated, rotating)
+        assert not ledger.put_endpoint(rotated, action())
+        (line,) = ledger.audit()
+        assert (line.who, line.verb, line.targets, line.note) == ("bob", "rotate", (ENDPOINT,), "leaked")
+        assert (line.tenant, line.at) == ("acme", clock.now())
+        with pytest.raises(Conflict):
+            ledger.put_endpoint(replace(first, id=ids.derived_id("other")), rotating)
+        assert ledger.endpoints() == [rotated]
