@@ -95,10 +95,14 @@ class Service:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def service_of(request: Request) -> Service:
-    # Not `def`: FastAPI would take a thread for it.
+def service_of(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
 
 
-Serving = Annotated[Service, Depends(service_of)]
+async def _serving(request: Request) -> Service:
+    # FastAPI would take a thread for what is no coroutine.
+    return service_of(request)
+
+
+Serving = Annotated[Service, Depends(_serving)]
