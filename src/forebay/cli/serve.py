@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _USUAL = Reading()
 _BUILT_IN = "forebay.app.builtin:app"
-_NEEDED = ("fastapi", "uvicorn", "python_multipart")
+_NEEDED = ("fastapi", "httptools", "uvicorn", "python_multipart")
 _MAX_PORT = 65_535
 _MAX_CONCURRENCY = 1000
 
