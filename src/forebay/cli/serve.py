@@ -91,7 +91,8 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
                 sys.stdout.flush()
 
         loopback = serving.is_loopback(chosen)
-        run(serving.serve(app, listening, keyed=keyed, loopback=loopback, worker=worker, on_ready=ready))
+        served = serving.serve(app, listening, keyed=keyed, loopback=loopback, worker=worker, on_ready=ready)
+        run(served, working=worker is not None)
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
