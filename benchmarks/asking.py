@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _LINE_BYTES = 1 << 20
+_KEPT_S = 5.0  # a server ends what is idle for long, perhaps at the moment of the next request
 
 
 class Answer(NamedTuple):
@@ -32,7 +34,7 @@ class Asker:
 
     def __init__(self, address: str) -> None:
         self._address = urlsplit(address)
-        self._idle: list[_Line] = []
+        self._idle: list[tuple[float, _Line]] = []
 
     async def ask(self, method: str, target: str, body: bytes = b"") -> Answer:
         line = await self._line()
@@ -49,7 +51,7 @@ class Asker:
         if headers.get(b"connection") == b"close":
             line.writer.close()
         else:
-            self._idle.append(line)
+            self._idle.append((time.monotonic() + _KEPT_S, line))
         return Answer(status, content)
 
     @asynccontextmanager
@@ -61,14 +63,14 @@ class Asker:
             yield (await line.head())[0], line.reader
 
     def close(self) -> None:
-        for line in self._idle:
+        for _, line in self._idle:
             line.writer.close()
         self._idle.clear()
 
     async def _line(self) -> _Line:
         while self._idle:
-            line = self._idle.pop()
-            if not line.reader.at_eof():
+            until, line = self._idle.pop()
+            if time.monotonic() < until and not line.reader.at_eof():
                 return line
             line.writer.close()
         return await self._opened()
