@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,16 @@ def test_a_client_that_waits_for_no_answer_is_answered_up_to_a_bound(shared: Ser
     last = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert shared.say(asked * 9 + last).count(b"HTTP/1.1 200") == 10
     assert 0 < shared.say(asked * 999 + last).count(b"HTTP/1.1 200") < 1000
+
+
+def test_a_listener_who_sends_a_head_without_an_end_is_let_go(shared: Service) -> None:
+    listens = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(shared.place, 10) as line, suppress(ConnectionError):
+        line.sendall(listens)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        line.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 1_000_000)
+        while line.recv(65536):
+            pass
 
 
 def test_another_protocol_is_not_spoken_and_the_request_is_answered(shared: Service) -> None:

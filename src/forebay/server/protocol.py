@@ -33,9 +33,13 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unread_bytes += len(data)
         super().data_received(data)
+        if self.transport.is_closing():
+            return
         # Neither heads nor what else is no body, such as trailers, are bounded by the parser.
-        if self._unread_bytes > _MAX_HEAD_BYTES:
-            self.send_400_response(f"The head has more than {_MAX_HEAD_BYTES} bytes.")
+        if self._unread_bytes > _MAX_HEAD_BYTES and self._answering:
+            self.transport.close()
+        elif self._unread_bytes > _MAX_HEAD_BYTES:
+            self._refuse(400, "bad_http", f"The head has more than {_MAX_HEAD_BYTES} bytes.")
         elif self._in_body or self._answering:
             self._stop_waiting()
         else:
