@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,55 @@ def test_what_is_no_http_is_refused(shared: Service) -> None:
     bad_chunk = HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"
     assert b"HTTP/1.1 200" not in shared.say(bad_chunk)
     assert shared.get("/livez").status_code == 200
+
+
+def test_a_head_names_one_host_and_a_version_that_we_speak(shared: Service) -> None:
+    assert shared.say(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").startswith(
+        b"HTTP/1.1 200"
+    )
+    assert shared.say(b"GET /livez HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
+    assert status(shared.say(b"GET /livez HTTP/1.1\r\n\r\n")) == 400
+    assert status(shared.say(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n")) == 400
+    assert status(shared.say(b"GET /livez HTTP/2.0\r\nHost: localhost\r\n\r\n")) == 400
+
+
+def test_what_comes_before_bad_http_is_answered_first(shared: Service) -> None:
+    whole = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    heard = shared.say(whole + b"\x00\x01 no HTTP\r\n\r\n")
+    assert heard.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in heard
+
+
+def test_trailers_are_bounded_and_are_no_headers(shared: Service) -> None:
+    chunked = HEAD + b'Connection: close\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n{"kind": "x"}\r\n0\r\n'
+    heard = shared.say(chunked + b"X-Request-Id: from-a-trailer\r\n\r\n")
+    assert heard.startswith(b"HTTP/1.1 202")
+    assert b"from-a-trailer" not in heard
+    assert not shared.say(chunked + b"X: " + b"a" * 1_000_000).startswith(b"HTTP/1.1 2")
+
+
+def test_a_client_that_waits_for_no_answer_is_answered_up_to_a_bound(shared: Service) -> None:
+    asked = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert shared.say(asked * 9 + last).count(b"HTTP/1.1 200") == 10
+    assert 0 < shared.say(asked * 999 + last).count(b"HTTP/1.1 200") < 1000
+
+
+def test_a_listener_who_sends_a_head_without_an_end_is_let_go(shared: Service) -> None:
+    listens = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(shared.place, 10) as line, suppress(ConnectionError):
+        line.sendall(listens)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        line.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 1_000_000)
+        while line.recv(65536):
+            pass
+
+
+def test_another_protocol_is_not_spoken_and_the_request_is_answered(shared: Service) -> None:
+    wanted = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    heard = shared.say(wanted)
+    assert heard.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in heard
 
 
 def test_a_body_that_ends_too_early_leaves_no_row(service: Service, app: Forebay, tmp_path: Path) -> None:

@@ -49,12 +49,13 @@ def when_idle(app: Forebay) -> Beside:
     return partial(drain_when_idle, app.ledger, app.registry)
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main: Coroutine[Any, Any, T], *, working: bool = True) -> T:
     """As asyncio.run does it, but a handler that will not be cancelled cannot keep the program from ending."""
     loop = asyncio.new_event_loop()
     usual_s = sys.getswitchinterval()
-    # The thread that has an answer of the ledger's must not wait long behind a busy loop.
-    sys.setswitchinterval(min(usual_s, _SWITCH_S))
+    if working:
+        # The thread that has an answer of the ledger's must not wait long behind a busy loop.
+        sys.setswitchinterval(min(usual_s, _SWITCH_S))
     try:
         return loop.run_until_complete(main)
     finally:

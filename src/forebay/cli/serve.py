@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _USUAL = Reading()
 _BUILT_IN = "forebay.app.builtin:app"
-_NEEDED = ("fastapi", "uvicorn", "python_multipart")
+_NEEDED = ("fastapi", "httptools", "uvicorn", "python_multipart")
 _MAX_PORT = 65_535
 _MAX_CONCURRENCY = 1000
 
@@ -91,7 +91,8 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
                 sys.stdout.flush()
 
         loopback = serving.is_loopback(chosen)
-        run(serving.serve(app, listening, keyed=keyed, loopback=loopback, worker=worker, on_ready=ready))
+        served = serving.serve(app, listening, keyed=keyed, loopback=loopback, worker=worker, on_ready=ready)
+        run(served, working=worker is not None)
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)

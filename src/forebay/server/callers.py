@@ -6,15 +6,16 @@ import hashlib
 import hmac
 import time
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Depends
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+from fastapi.security.base import SecurityBase
 
 from forebay.model.key import ApiKey, Scope, key_id_of
 from forebay.model.task import DEFAULT_TENANT
 from forebay.server.problems import Refused
-from forebay.server.service import Service, Serving
+from forebay.server.service import Service, service_of
 
 _BEARER = HTTPBearer(
     auto_error=False,
@@ -42,7 +43,41 @@ class Caller:
         return self.key is None or self.key.may(scope)
 
 
-async def caller_of(service: Serving, sent: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> Caller:
+class Needs(SecurityBase):
+    """A dependency that lets callers in; `everywhere` is for what concerns all tenants.
+
+    One, and no chain of them: FastAPI solves each of a chain anew for every request.
+    """
+
+    model = _BEARER.model
+    scheme_name = _BEARER.scheme_name
+
+    def __init__(self, scope: Scope, *, everywhere: bool = False) -> None:
+        self._scope = scope
+        self._everywhere = everywhere
+
+    async def __call__(self, request: Request) -> Caller:
+        caller = await _caller(request)
+        if not caller.may(self._scope):
+            raise Refused(
+                403,
+                "missing_scope",
+                f"The API key has no scope {self._scope}.",
+                remedy=f"Use a key with the scope {self._scope}.",
+            )
+        if self._everywhere and caller.tenant is not None:
+            raise Refused(
+                403,
+                "tenant_key",
+                f"The API key is that of the tenant {caller.tenant}, and this concerns all of them.",
+                remedy="Use a key without a tenant.",
+            )
+        return caller
+
+
+async def _caller(request: Request) -> Caller:
+    service = service_of(request)
+    sent = await _BEARER(request)
     if sent is None:
         if not service.keyed and await service.any_key():
             service.keyed = True
@@ -69,28 +104,8 @@ def _unknown(code: str, what: str) -> Refused:
     )
 
 
-def needs(scope: Scope, *, everywhere: bool = False) -> Any:  # noqa: ANN401 - as FastAPI's own
-    """A dependency; `everywhere` is for what concerns all tenants."""
-
-    async def check(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
-        if not caller.may(scope):
-            raise Refused(
-                403, "missing_scope", f"The API key has no scope {scope}.", remedy=f"Use a key with the scope {scope}."
-            )
-        if everywhere and caller.tenant is not None:
-            raise Refused(
-                403,
-                "tenant_key",
-                f"The API key is that of the tenant {caller.tenant}, and this concerns all of them.",
-                remedy="Use a key without a tenant.",
-            )
-        return caller
-
-    return Depends(check)
-
-
-Reader = Annotated[Caller, needs(Scope.READ)]
-Submitter = Annotated[Caller, needs(Scope.SUBMIT)]
-Operator = Annotated[Caller, needs(Scope.OPERATE)]
-Overseer = Annotated[Caller, needs(Scope.OPERATE, everywhere=True)]
-Admin = Annotated[Caller, needs(Scope.ADMIN, everywhere=True)]
+Reader = Annotated[Caller, Depends(Needs(Scope.READ))]
+Submitter = Annotated[Caller, Depends(Needs(Scope.SUBMIT))]
+Operator = Annotated[Caller, Depends(Needs(Scope.OPERATE))]
+Overseer = Annotated[Caller, Depends(Needs(Scope.OPERATE, everywhere=True))]
+Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN, everywhere=True))]

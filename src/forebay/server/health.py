@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from forebay.app.forebay import Forebay
@@ -15,7 +15,7 @@ from forebay.errors import ForebayError
 from forebay.ids import LENGTH
 from forebay.model.key import Scope
 from forebay.model.task import DEFAULT_TENANT
-from forebay.server.callers import needs
+from forebay.server.callers import Needs
 from forebay.server.problems import problem
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import Healthy, answers
@@ -36,7 +36,7 @@ def router(*, loopback: bool) -> APIRouter:
         "/metrics",
         responses=answers(_METRICS, 401, 403, 404, 503),
         response_class=Response,
-        dependencies=[] if loopback else [needs(Scope.READ)],
+        dependencies=[] if loopback else [Depends(Needs(Scope.READ))],
     )(metrics)
     return made
 

@@ -4,45 +4,95 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from typing import Any, ClassVar
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from forebay import ids
 
 HEADERS_WITHIN_S = 10.0
+_MAX_HEAD_BYTES = 48 * 1024
+_MAX_AHEAD = 32
 _PHRASES = {400: "Bad Request", 408: "Request Timeout"}
 
 
-class Protocol(H11Protocol):
+class _BadHead(Exception):
+    """The parser makes of it what it makes of all that is no HTTP."""
+
+
+class Protocol(HttpToolsProtocol):
     headers_within_s: ClassVar[float] = HEADERS_WITHIN_S
     _patience: asyncio.TimerHandle | None = None
+    _in_body = False
+    _unread_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
+        self._unread_bytes += len(data)
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._wait()
-        else:
+        if self.transport.is_closing():
+            return
+        # Neither heads nor what else is no body, such as trailers, are bounded by the parser.
+        if self._unread_bytes > _MAX_HEAD_BYTES and self._answering:
+            self.transport.close()
+        elif self._unread_bytes > _MAX_HEAD_BYTES:
+            self._refuse(400, "bad_http", f"The head has more than {_MAX_HEAD_BYTES} bytes.")
+        elif self._in_body or self._answering:
             self._stop_waiting()
+        else:
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # A trailer is no header: what was decided by them is decided.
+        if not self._in_body:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._check_head()
+        super().on_headers_complete()
+        self._in_body = True
+        self._unread_bytes = 0
+        if self.parser.should_upgrade():
+            # The parser reads nothing more as HTTP, and there is nothing else that we speak.
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        self._unread_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._unread_bytes = 0
+        super().on_message_complete()
+
     def send_400_response(self, msg: str) -> None:
-        # Once an answer is on its way there is no place for another.
-        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE} and (
-            self.cycle is None or self.cycle.response_complete
-        ):
+        if not self._answering:
             self._refuse(400, "bad_http", msg)
-        else:
+        elif self._in_body:
             self.transport.close()
+        else:
+            # What came before it is answered, and then it ends.
+            self.cycle.keep_alive = False
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _check_head(self) -> None:
+        version = self.parser.get_http_version()
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if version not in {"1.0", "1.1"} or hosts > 1 or (version == "1.1" and not hosts):
+            raise _BadHead
+        # All that came in one read is parsed: a client that does not wait for answers must not fill the memory.
+        if len(self.pipeline) >= _MAX_AHEAD:
+            raise _BadHead
 
     def _wait(self) -> None:
         if self._patience is None:
@@ -76,8 +126,6 @@ class Protocol(H11Protocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
-        with suppress(h11.LocalProtocolError):
-            self.conn.send_failed()
 
 
 def patient(headers_within_s: float) -> type[Protocol]:

@@ -65,10 +65,14 @@ class Service:
     async def ask(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what blocks; a store that is silent for too long is down, as far as the client is concerned."""
         loop = asyncio.get_running_loop()
-        waiting = loop.run_in_executor(self._threads, partial(run, *args, **kwargs))
+        within = asyncio.timeout(self._answer_within_s)
         try:
-            return await asyncio.wait_for(waiting, self._answer_within_s)
+            async with within:
+                return await loop.run_in_executor(self._threads, partial(run, *args, **kwargs))
         except TimeoutError:
+            # One that the call itself raised is its own affair.
+            if not within.expired():
+                raise
             raise MaybeApplied(
                 f"A store has not answered within {self._answer_within_s:g} s; what was asked for may have been done.",
                 remedy="Ask again in a moment, with the same Idempotency-Key where there is one.",
@@ -95,10 +99,14 @@ class Service:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def service_of(request: Request) -> Service:
-    # Not `def`: FastAPI would take a thread for it.
+def service_of(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
 
 
-Serving = Annotated[Service, Depends(service_of)]
+async def _serving(request: Request) -> Service:
+    # FastAPI would take a thread for what is no coroutine.
+    return service_of(request)
+
+
+Serving = Annotated[Service, Depends(_serving)]

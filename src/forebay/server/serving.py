@@ -25,7 +25,6 @@ from forebay.server.service import Service
 
 _BACKLOG = 2048
 _KEEP_ALIVE_S = 15
-_MAX_HEAD_BYTES = 48 * 1024
 
 
 class Server(uvicorn.Server):
@@ -48,7 +47,6 @@ class Server(uvicorn.Server):
                 backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=max(1, round(grace_s)),
-                h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
             )
         )
 

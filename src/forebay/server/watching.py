@@ -20,7 +20,7 @@ from forebay.stores.base import Ledger
 log = logging.getLogger("forebay.server")
 MAX_LISTENERS = 2000
 SHOWN_JOBS = 50
-_TOGETHER = 100
+_TOGETHER = 500
 _PAUSE_S = 0.1
 _POLL_S = 2.0
 _LOOK_AGAIN_S = 15.0
@@ -139,11 +139,11 @@ class Watcher:
         waiting = [each for each in self._followers if each.news is None]
         for start in range(0, len(waiting), _TOGETHER):
             some = waiting[start : start + _TOGETHER]
-            asked = [(each.job_id, each.after, each.due(time.monotonic())) for each in some]
+            now = time.monotonic()
+            asked = [(each.job_id, each.after, each.due(now)) for each in some]
             found = await self._service.ask(_read, ledger, asked)
-            for follower, news in zip(some, found, strict=True):
-                if news.events or news.over:
-                    follower.tell(news)
+            for place, news in found.items():
+                some[place].tell(news)
         for tenant in [*self._overviews]:
             page = await self._service.ask(ledger.list_jobs, Query(tenant=tenant, size=SHOWN_JOBS))
             if tenant in self._topics:
@@ -152,17 +152,21 @@ class Watcher:
                     overview.tell()
 
 
-def _read(ledger: Ledger, asked: Sequence[tuple[str, int, bool]]) -> list[News]:
+def _read(ledger: Ledger, asked: Sequence[tuple[str, int, bool]]) -> dict[int, News]:
+    """By their place among those that asked; of most of them there is nothing to be told."""
     found = ledger.news([(job_id, after) for job_id, after, _ in asked])
-    return [
-        News(events, over=_over(ledger, job_id, after, events, due=due))
-        for (job_id, after, due), events in zip(asked, found, strict=True)
-    ]
+    told = {}
+    for place, (events, (job_id, after, due)) in enumerate(zip(found, asked, strict=True)):
+        if events or due:
+            over = _over(ledger, job_id, after, events)
+            if events or over:
+                told[place] = News(events, over)
+    return told
 
 
-def _over(ledger: Ledger, job_id: str, after: int, events: list[Event], *, due: bool) -> bool:
-    """An end is an event; that a job was deleted is not, and is looked for when it is `due`."""
-    if not (events[-1].name.startswith("job_") if events else due):
+def _over(ledger: Ledger, job_id: str, after: int, events: list[Event]) -> bool:
+    """An end is an event; that a job was deleted is not, and is looked for where there is none."""
+    if events and not events[-1].name.startswith("job_"):
         return False
     job = ledger.get_job(job_id)
     seen = events[-1].number if events else after

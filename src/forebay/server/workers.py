@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 
 from forebay.app.plain import plain
@@ -12,7 +12,7 @@ from forebay.model.exchange import Action
 from forebay.model.key import Scope
 from forebay.server import finding, paging
 from forebay.server.bodies import JsonRoute
-from forebay.server.callers import Caller, Overseer, needs
+from forebay.server.callers import Caller, Needs, Overseer
 from forebay.server.finding import Id
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import ActedShape, Items, NoteOrder, answers
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1", tags=["workers"], route_class=JsonRoute)
 
 
 @router.get("/workers", responses=answers({200: Items}, 401, 403, 503))
-async def listing(service: Serving, _: Annotated[Caller, needs(Scope.READ, everywhere=True)]) -> JSONResponse:
+async def listing(service: Serving, _: Annotated[Caller, Depends(Needs(Scope.READ, everywhere=True))]) -> JSONResponse:
     """Workers that have not ended, and what each of them runs."""
     return JSONResponse(await service.ask(_workers, service))
 
