@@ -123,3 +123,22 @@ def test_a_key_has_its_own_slots_and_not_too_many(app: Forebay, monkeypatch: pyt
         assert service.client.delete(first.headers["location"], headers=ann).status_code == 204
         problem(service.post(path, headers=service.keyed("submit")), 403, "missing_scope")
         problem(service.client.patch("/v1/limits/api", json={"in_flight": 1}, headers=ann), 403, "tenant_key")
+
+
+def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Service) -> None:
+    ann, bob = (limited.keyed("read", "operate", tenant=name) for name in ("ann", "bob"))
+    everybody = limited.keyed("read")
+    taken = limited.post("/v1/limits/api/slots", json={"label": "merger.pdf"}, headers=ann)
+    slot_id = taken.json()["id"]
+    key_id = ann["authorization"].split("_")[1]
+    limited.app.limiter.configure("api", in_flight=2, who=f"key:{key_id}")
+    secrets = (slot_id, key_id, "merger.pdf")
+    for path in ("/v1/limits/api", "/v1/limits"):
+        told = limited.get(path, headers=bob)
+        assert [each for each in secrets if each in told.text] == []
+        (seen,) = told.json().get("items", [told.json()])
+        (holder,) = seen["holders"]
+        assert (seen["in_flight"], len(holder["calls"]), holder["alive"]) == (1, 1, True)
+        assert all(each in limited.get(path, headers=everybody).text for each in secrets)
+    (own,) = limited.get("/v1/limits/api", headers=ann).json()["holders"]
+    assert (own["session"], own["calls"][0]["label"]) == (slot_id, "merger.pdf")
