@@ -72,6 +72,20 @@ def test_a_result_has_an_etag_and_ranges(service: Service) -> None:
     assert service.get(path, params={"format": "md"}).headers["etag"] != etag
 
 
+def test_a_range_of_a_result_that_was_made_anew_gets_the_whole(service: Service) -> None:
+    job_id = service.submit()
+    work(service.app)
+    path = f"/v1/jobs/{job_id}/result"
+    whole = service.get(path)
+    etag = whole.headers["etag"]
+    part = service.get(path, headers={"range": "bytes=2-9", "if-range": etag})
+    assert (part.status_code, part.content) == (206, whole.content[2:10])
+    for other in ('"older"', f"W/{etag}", etag.strip('"'), "Wed, 21 Oct 2026 07:28:00 GMT"):
+        for wanted in ("bytes=2-9", "bytes=999999-"):
+            again = service.get(path, headers={"range": wanted, "if-range": other})
+            assert (again.status_code, again.content) == (200, whole.content), other
+
+
 def test_a_form_brings_the_document_and_its_options(service: Service) -> None:
     answer = service.post(
         "/v1/jobs",
