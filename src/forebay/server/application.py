@@ -33,6 +33,7 @@ from forebay.server import (
     workers,
 )
 from forebay.server.guarding import Guard
+from forebay.server.heads import Heads
 from forebay.server.listeners import Listeners
 from forebay.server.service import Patience, Service
 from forebay.server.watching import Watcher
@@ -90,6 +91,7 @@ def create_app(
     made.state.listeners = listeners
     made.openapi = partial(docs_page.description, made)  # type: ignore[method-assign]  # as FastAPI's docs have it
     problems.install(made)
+    made.add_middleware(Heads)
     made.add_middleware(Guard, service=service)
     made.include_router(health.router(loopback=loopback))
     for each in (

@@ -19,6 +19,7 @@ from starlette.routing import compile_path
 from forebay.errors import BadDocument, Busy, ForebayError, StoreError, StoreFull
 from forebay.ids import printable, shown
 from forebay.rules.verdict import ErrorClass
+from forebay.server.heads import has_head
 from forebay.server.preferences import full_507
 
 MEDIA_TYPE = "application/problem+json"
@@ -178,7 +179,8 @@ def _methods(request: Request) -> list[str]:
     """All that the path has: each is a route of its own, and a router names only those of the first."""
     described = request.app.openapi()["paths"]
     matching = (path for path in described if compile_path(path)[0].match(request.scope["path"]))
-    return sorted({method.upper() for path in matching for method in described[path]} or {"GET"})
+    found = {method.upper() for path in matching for method in described[path]} or {"GET"}
+    return sorted(found | ({"HEAD"} if "GET" in found and has_head(request.scope["path"]) else set()))
 
 
 def not_there(what: str, identifier: str) -> Refused:
