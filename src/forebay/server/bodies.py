@@ -6,12 +6,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from forebay.errors import BadPayload, ForebayError, TooLarge
 from forebay.model.payload import MAX_BYTES, Json, parse
 from forebay.server.problems import Refused
+from forebay.server.queries import StrictRoute
 
 
 class _Carried(HTTPException):
@@ -36,7 +36,7 @@ class _JsonRequest(Request):
             raise _Carried(error) from None
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(StrictRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None

@@ -24,7 +24,7 @@ _READS = (401, 403, 404, 422, 503)
 _ACTS = (400, 401, 403, 404, 413, 415, 422, 503)
 
 
-@router.get("/limits", responses=answers({200: LimitList}, 401, 403, 503))
+@router.get("/limits", responses=answers({200: LimitList}, 401, 403, 422, 503))
 async def listing(service: Serving, caller: Reader) -> JSONResponse:
     """Every limit, and how it stands."""
     return JSONResponse(await service.ask(_all, service, caller))

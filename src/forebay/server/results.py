@@ -26,11 +26,12 @@ from forebay.server import finding
 from forebay.server.callers import Reader
 from forebay.server.finding import Id
 from forebay.server.problems import Refused
+from forebay.server.queries import StrictRoute
 from forebay.server.ranges import Piece, Wanted, piece_of
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import answers
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 _PIECE = 256 * 1024
 _TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8", "txt": "text/plain; charset=utf-8"}
 _MOST_SAID = 4000

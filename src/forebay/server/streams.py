@@ -18,11 +18,12 @@ from forebay.server import finding
 from forebay.server.callers import Caller, Reader
 from forebay.server.finding import Id
 from forebay.server.listeners import Listeners, Presence
+from forebay.server.queries import StrictRoute
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import answers
 from forebay.server.watching import Watcher
 
-router = APIRouter(prefix="/v1", tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"], route_class=StrictRoute)
 _COME_BACK = "retry: 2000\n\n"
 _HEARTBEAT = ": still here\n\n"
 _STREAM = {
