@@ -83,6 +83,24 @@ def test_a_slot_counts_for_every_process_until_it_is_given_back(limited: Service
     problem(limited.post("/v1/limits/none/slots"), 404, "not_found")
 
 
+def test_what_a_call_took_is_checked_before_its_slot_ends(limited: Service) -> None:
+    path = limited.post("/v1/limits/api/slots", json={"units": {"pages": 5}}).headers["location"]
+    wrong = {"calls": -5}, {"pages": -1}, {"pages": 10**12}
+    for units in wrong:
+        problem(limited.client.request("DELETE", path, json={"units": units}), 422, "bad_input")
+        problem(limited.post("/v1/limits/api/slots", json={"units": units}), 422, "bad_input")
+    problem(limited.client.request("DELETE", path, json={"units": {"stamps": 1}}), 422, "never_fits")
+    assert limited.app.limiter.usage("api").in_flight == 1
+    assert limited.client.request("DELETE", path, json={"units": {"pages": 7}}).status_code == 204
+    assert limited.app.limiter.usage("api").windows[0].used == 7
+
+
+def test_slots_of_a_limit_that_there_is_not_are_a_404(limited: Service) -> None:
+    for method in ("PATCH", "DELETE"):
+        problem(limited.client.request(method, f"/v1/limits/none/slots/{NOBODY}"), 404, "not_found")
+        problem(limited.client.request(method, f"/v1/limits/api/slots/{NOBODY}"), 410, "slot_lost")
+
+
 def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -> None:
     path = "/v1/limits/api/slots"
     held = [limited.post(path).headers["location"] for _ in range(2)]

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from forebay import ids
-from forebay.errors import NotFound
-from forebay.limits.lent import Lender, Turn
+from forebay.limits.lent import Lender, SlotLost, Turn
 from forebay.server.bodies import JsonRoute
 from forebay.server.callers import Operator
 from forebay.server.finding import Id
@@ -95,7 +94,7 @@ async def renew(
     start = bool(order and order.start)
     try:
         turn = await service.ask(lender.renew, name, id, owner=owner(caller), start=start)
-    except NotFound as error:
+    except SlotLost as error:
         raise _gone(error) from None
     return JSONResponse(_shown(name, id, turn))
 
@@ -123,12 +122,12 @@ async def end(
             throttled=throttled,
             retry_after_s=asked.retry_after_s,
         )
-    except NotFound as error:
+    except SlotLost as error:
         raise _gone(error) from None
     return Response(status_code=204)
 
 
-def _gone(error: NotFound) -> Refused:
+def _gone(error: SlotLost) -> Refused:
     return Refused(410, "slot_lost", error.what, remedy=error.remedy)
 
 
