@@ -142,18 +142,23 @@ def _of_http(error: HTTPException, request_id: str) -> Response:
 
 def _of_validation(errors: Sequence[Any], request_id: str) -> Response:
     named = [
-        {"at": ".".join(printable(str(part))[:100] for part in each["loc"]), "what": printable(each["msg"])}
+        {"at": ".".join(printable(str(part))[:100] for part in each["loc"]), "what": _said(each["msg"])}
         for each in errors[:_MAX_NAMED]
     ]
     first = named[0] if named else {"at": "request", "what": "is not valid"}
     return problem(
         422,
         "invalid_request",
-        f"{first['at']}: {first['what']}.",
+        f"{first['at']}: {first['what'].removesuffix('.')}.",
         request_id=request_id,
         remedy="Correct the fields that `errors` names; /docs shows what they take.",
         more={"errors": named},
     )
+
+
+def _said(message: str) -> str:
+    """Without what pydantic puts before the words of a validator of ours."""
+    return printable(message.removeprefix("Value error, "))
 
 
 def install(app: FastAPI) -> None:

@@ -18,6 +18,7 @@ from forebay.app import exporting
 from forebay.app.finished import Finished
 from forebay.app.plain import remedy
 from forebay.errors import NotCompleted
+from forebay.model import query
 from forebay.model.job import Job
 from forebay.model.task import Status
 from forebay.pipelines.known import PIPELINES
@@ -95,10 +96,10 @@ async def _so_far(service: Service, job: Job, form: str, output: Output) -> Resp
 async def _not_yet(service: Service, job: Job) -> NotCompleted | Refused:
     if job.status.terminal:
         why = (job.error_text or "it has no result").rstrip(".")
-        some = "Add ?partial=1 for what was read of it, or retry it."
-        return NotCompleted(
-            f"Job {job.id} is {job.status}: {why}.", remedy=some if job.chunk_count else remedy(job.error_class)
-        )
+        todo = "Add ?partial=1 for what was read of it, or retry it."
+        if not job.chunk_count:
+            todo = remedy(await service.ask(_cause, service, job)) or f"Retry it: POST /v1/jobs/{job.id}/retry."
+        return NotCompleted(f"Job {job.id} is {job.status}: {why}.", remedy=todo)
     standing = await service.ask(service.app.standing, job.id)
     wait_s = min(3600, max(1, round(standing.end_eta_s or 5)))
     return Refused(
@@ -108,6 +109,12 @@ async def _not_yet(service: Service, job: Job) -> NotCompleted | Refused:
         remedy=f"GET /v1/jobs/{job.id}/why says what it waits for; ?partial=1 gives what there is.",
         headers={"retry-after": str(wait_s)},
     )
+
+
+def _cause(service: Service, job: Job) -> str | None:
+    """The job itself only says that its pipeline failed; the task that did knows why."""
+    failed = service.app.ledger.list_tasks(query.Query(job_id=job.id, status=Status.FAILED, size=1)).items
+    return failed[0].error_class if failed else job.error_class
 
 
 async def _value(service: Service, job: Job, wanted: Wanted) -> Response:
