@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 
 from tests.cli.ground import Ground
 
@@ -25,8 +26,10 @@ def test_a_key_is_made_listed_and_revoked(here: Ground) -> None:
 
 
 def test_a_key_may_end_by_itself(here: Ground) -> None:
-    made = here.ok("keys", "create", "short", "--scope", "admin", "--for", "1s", "-o", "json").json
-    assert made["expires_at"] is not None
+    made = here.ok("keys", "create", "short", "--scope", "admin", "--for", "1h", "-o", "json").json
+    created, expires = (datetime.fromisoformat(made[name]) for name in ("created_at", "expires_at"))
+    assert created > datetime.now(UTC) - timedelta(minutes=5)
+    assert timedelta(minutes=50) < expires - created < timedelta(minutes=61)
     assert made["token"].startswith(f"fb_{made['id']}_")
 
 
@@ -34,6 +37,8 @@ def test_what_makes_no_key_is_refused(here: Ground) -> None:
     assert here.run("keys", "create", "none").code == 2
     assert here.run("keys", "create", "bad", "--scope", "root").code == 2
     assert here.run("keys", "create", "bad", "--scope", "read", "--tenant", "../x").code == 2
+    for never in ("0", "0s", "-1"):
+        assert here.run("keys", "create", "bad", "--scope", "read", "--for", never).code == 2
     here.ok("store", "init")
     assert "There are none" in here.ok("keys", "list").err
     assert here.run("keys", "revoke", "abc").code == 4

@@ -83,4 +83,4 @@ def test_what_is_none_is_refused_with_its_class(raw: bytes, error_class: str, sa
 def test_what_has_no_pages_is_refused_by_those_who_read_pages_and_they_say_who_takes_it() -> None:
     with pytest.raises(BadDocument, match="neither a PDF nor an image") as refused:
         sniffing.of_pages(io.BytesIO(docx(paragraph("x"))))
-    assert "--pipeline segment" in refused.value.remedy
+    assert "pipeline `segment`" in refused.value.remedy

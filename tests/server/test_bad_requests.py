@@ -109,7 +109,10 @@ def test_what_is_too_long_or_too_much_for_a_head_is_refused(shared: Service) -> 
     problem(shared.get(f"/v1/jobs/{'a' * 9000}"), 414, "target_too_long")
     problem(shared.get("/v1/jobs", headers={f"x-{n}": "1" for n in range(120)}), 431, "headers_too_large")
     problem(shared.get("/v1/jobs", headers={"x-large": "a" * 40_000}), 431, "headers_too_large")
-    assert status(shared.say(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000)) == 400
+    assert status(shared.say(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000)) == 431
+    assert status(shared.say(b"\r\n" * 50_000)) == 431
+    assert status(shared.say(b"GET /" + b"a" * 100_000)) == 414
+    assert status(shared.say(b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")) == 414
 
 
 def test_two_lengths_are_refused(shared: Service) -> None:

@@ -186,4 +186,6 @@ def test_beyond_loopback_metrics_need_a_key(app: Forebay) -> None:
     with serving(app, keyed=True, loopback=False) as service:
         problem(service.get("/metrics"), 401, "no_key")
         assert service.get("/metrics", headers=service.keyed("read")).status_code == 200
+        # They count what all tenants did.
+        problem(service.get("/metrics", headers=service.keyed("admin", tenant="ann")), 403, "tenant_key")
         assert service.get("/readyz").status_code == 200

@@ -17,6 +17,7 @@ from forebay.model.document import Page
 from forebay.model.exchange import Action
 from forebay.model.query import Query
 from forebay.processors.base import Chunk
+from forebay.rules import verdict
 from forebay.settings import load
 from tests.documents.hostile import user_password
 from tests.pipelines.ground import Ground, as_pages, pdf
@@ -72,6 +73,20 @@ def test_a_result_has_an_etag_and_ranges(service: Service) -> None:
     assert service.get(path, params={"format": "md"}).headers["etag"] != etag
 
 
+def test_a_range_of_a_result_that_was_made_anew_gets_the_whole(service: Service) -> None:
+    job_id = service.submit()
+    work(service.app)
+    path = f"/v1/jobs/{job_id}/result"
+    whole = service.get(path)
+    etag = whole.headers["etag"]
+    part = service.get(path, headers={"range": "bytes=2-9", "if-range": etag})
+    assert (part.status_code, part.content) == (206, whole.content[2:10])
+    for other in ('"older"', f"W/{etag}", etag.strip('"'), "Wed, 21 Oct 2026 07:28:00 GMT"):
+        for wanted in ("bytes=2-9", "bytes=999999-"):
+            again = service.get(path, headers={"range": wanted, "if-range": other})
+            assert (again.status_code, again.content) == (200, whole.content), other
+
+
 def test_a_form_brings_the_document_and_its_options(service: Service) -> None:
     answer = service.post(
         "/v1/jobs",
@@ -110,6 +125,24 @@ def test_forms_that_are_none_are_refused(service: Service) -> None:
     problem(service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"processor": "nobody"}), 404, "not_found")
 
 
+def test_a_document_that_is_sent_as_a_field_is_told_to_have_a_filename(service: Service) -> None:
+    for raw in (DOCUMENT, DOCUMENT + b"\n" * 100_000):
+        found = problem(service.post("/v1/jobs", files={"file": (None, raw)}), 422, "no_filename")
+        assert "file=@" in found["remedy"]
+        found = problem(service.post("/v1/jobs", files={"scan": (None, b"a" * 100_000)}), 413, "form_too_large")
+        assert "filename" in found["remedy"]
+
+
+def test_a_refusal_is_in_words_of_http(service: Service) -> None:
+    other = problem(service.post("/v1/jobs", content=b"PK\x03\x04 x", headers=PDF), 415, "unsupported_format")
+    assert "`segment`" in other["remedy"]
+    assert "--" not in other["remedy"]
+    bad = service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"options": "no"})
+    said = "query.options: The options is not JSON: 'Expecting value: line 1 column 1 (char 0)'."
+    assert problem(bad, 422, "invalid_request")["detail"] == said
+    assert [each.remedy for each in verdict.TABLE.values() if "--" in each.remedy] == []
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Forebay:
     return Forebay(
@@ -123,12 +156,13 @@ def test_a_document_that_is_too_large_is_refused_early(small: Forebay, tmp_path:
     exact = DOCUMENT + b"\n" * (4096 - len(DOCUMENT))
     with small, serving(small) as service:
         assert service.post("/v1/jobs", content=exact, headers=PDF).status_code == 202
-        problem(service.post("/v1/jobs", content=exact + b"\n", headers=PDF), 413, "too_large")
+        found = problem(service.post("/v1/jobs", content=exact + b"\n", headers=PDF), 413, "too_large")
+        assert "upload_max_bytes" in found["remedy"]
         # Announced, and refused before any of it was sent.
         head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n"
         assert service.say(head).startswith(b"HTTP/1.1 413 ")
         chunked = service.post("/v1/jobs", content=iter([exact, b"\n"]), headers=PDF)
-        problem(chunked, 413, "too_large")
+        assert "upload_max_bytes" in problem(chunked, 413, "too_large")["remedy"]
         assert service.post("/v1/jobs", content=iter([exact]), headers=PDF).status_code == 202
         assert jobs(small) == 1
         assert drafts(tmp_path) == []
@@ -259,6 +293,7 @@ def test_a_document_that_could_not_even_be_opened_says_why_for_good(service: Ser
     for partial in (0, 1):
         found = problem(service.get(f"/v1/jobs/{job_id}/result", params={"partial": partial}), 409, "not_completed")
         assert "password" in found["detail"]
+        assert found["remedy"] == "Remove the password and hand it in again."
         assert "partial" not in str(found)
         assert ".." not in found["detail"]
 

@@ -83,6 +83,24 @@ def test_a_slot_counts_for_every_process_until_it_is_given_back(limited: Service
     problem(limited.post("/v1/limits/none/slots"), 404, "not_found")
 
 
+def test_what_a_call_took_is_checked_before_its_slot_ends(limited: Service) -> None:
+    path = limited.post("/v1/limits/api/slots", json={"units": {"pages": 5}}).headers["location"]
+    wrong = {"calls": -5}, {"pages": -1}, {"pages": 10**12}
+    for units in wrong:
+        problem(limited.client.request("DELETE", path, json={"units": units}), 422, "bad_input")
+        problem(limited.post("/v1/limits/api/slots", json={"units": units}), 422, "bad_input")
+    problem(limited.client.request("DELETE", path, json={"units": {"stamps": 1}}), 422, "never_fits")
+    assert limited.app.limiter.usage("api").in_flight == 1
+    assert limited.client.request("DELETE", path, json={"units": {"pages": 7}}).status_code == 204
+    assert limited.app.limiter.usage("api").windows[0].used == 7
+
+
+def test_slots_of_a_limit_that_there_is_not_are_a_404(limited: Service) -> None:
+    for method in ("PATCH", "DELETE"):
+        problem(limited.client.request(method, f"/v1/limits/none/slots/{NOBODY}"), 404, "not_found")
+        problem(limited.client.request(method, f"/v1/limits/api/slots/{NOBODY}"), 410, "slot_lost")
+
+
 def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -> None:
     path = "/v1/limits/api/slots"
     held = [limited.post(path).headers["location"] for _ in range(2)]
@@ -123,3 +141,22 @@ def test_a_key_has_its_own_slots_and_not_too_many(app: Forebay, monkeypatch: pyt
         assert service.client.delete(first.headers["location"], headers=ann).status_code == 204
         problem(service.post(path, headers=service.keyed("submit")), 403, "missing_scope")
         problem(service.client.patch("/v1/limits/api", json={"in_flight": 1}, headers=ann), 403, "tenant_key")
+
+
+def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Service) -> None:
+    ann, bob = (limited.keyed("read", "operate", tenant=name) for name in ("ann", "bob"))
+    everybody = limited.keyed("read")
+    taken = limited.post("/v1/limits/api/slots", json={"label": "merger.pdf"}, headers=ann)
+    slot_id = taken.json()["id"]
+    key_id = ann["authorization"].split("_")[1]
+    limited.app.limiter.configure("api", in_flight=2, who=f"key:{key_id}")
+    secrets = (slot_id, key_id, "merger.pdf")
+    for path in ("/v1/limits/api", "/v1/limits"):
+        told = limited.get(path, headers=bob)
+        assert [each for each in secrets if each in told.text] == []
+        (seen,) = told.json().get("items", [told.json()])
+        (holder,) = seen["holders"]
+        assert (seen["in_flight"], len(holder["calls"]), holder["alive"]) == (1, 1, True)
+        assert all(each in limited.get(path, headers=everybody).text for each in secrets)
+    (own,) = limited.get("/v1/limits/api", headers=ann).json()["holders"]
+    assert (own["session"], own["calls"][0]["label"]) == (slot_id, "merger.pdf")

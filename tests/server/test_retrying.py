@@ -44,6 +44,7 @@ def test_a_job_without_retries_is_refused_by_name_and_runs_again_by_force(servic
         found = problem(service.post(f"{path}/retry", json=order), 409, "RETRY_LIMIT_EXCEEDED")
         assert "chunk 1 (3 of 3)" in found["detail"]
         assert "force" in found["remedy"]
+        assert "--" not in found["detail"] + found["remedy"]
     stands = service.get(path).json()
     assert (stands["status"], stands["generation"]) == ("failed", 4)
 

@@ -113,7 +113,7 @@ class AppDocuments:
             if each.processor is not None and each.processor not in known:
                 raise BadInput(
                     f"The budget of {each} is for {shown(each.processor)}, which is no processor here.",
-                    remedy=f"Known are {', '.join(sorted(known))}; --app names an application with others.",
+                    remedy=f"Known are {', '.join(sorted(known))}; an application of your own may have others.",
                 )
 
     def parsers(self) -> Parsers:

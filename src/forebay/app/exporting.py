@@ -37,7 +37,7 @@ def output_of(found: Job | Task, form: str) -> tuple[Job, Output]:
         raise BadInput(f"There is no format {printable(form)!r}.", remedy=f"Formats are: {', '.join(known)}.")
     pipeline = PIPELINES.get(found.pipeline) if isinstance(found, Job) else None
     if pipeline is None or not isinstance(found, Job) or found.document is None:
-        raise BadInput(f"{found.id} is no job of a document.", remedy="Leave out --format.")
+        raise BadInput(f"{found.id} is no job of a document.", remedy="Leave out the format.")
     return found, checked(pipeline, [form])[form]
 
 

@@ -42,7 +42,8 @@ def create(
         expires_at=expires_at,
     )
     app.ledger.add_key(key, Action(who=who))
-    return Made(key, token)
+    # When it was made is told by the clock of its store.
+    return Made(app.ledger.get_key(key_id) or key, token)
 
 
 def revoke(app: Forebay, key_id: str, *, who: str = "api", note: str = "") -> Acted:

@@ -31,8 +31,12 @@ def create(
     """The token is shown this once."""
     from forebay.app.keys import create as make
     from forebay.cli import reading
+    from forebay.errors import BadInput
 
-    expires_at = None if lasting is None else time.time() + reading.duration("--for", lasting)
+    lasts_s = None if lasting is None else reading.duration("--for", lasting)
+    if lasts_s == 0:
+        raise BadInput("A key for 0 s would never be good.", remedy="Give a longer time with --for, such as 30d.")
+    expires_at = None if lasts_s is None else time.time() + lasts_s
     with opened(common, create=True) as app:
         made = make(app, name, scope, tenant=tenant, expires_at=expires_at, who=who())
     if common.output != "table":

@@ -10,6 +10,7 @@ from forebay.ids import shown
 from forebay.limits.fitting import misfit
 from forebay.model.limit import check_units
 from forebay.model.limit_record import Answer, Ask, Call, Done, Hint, Record, Seat, Terms, Wish
+from forebay.rules import limit_state
 from forebay.rules.cooldown import COOLDOWN
 from forebay.stores.limit_base import LimitStore
 
@@ -27,6 +28,10 @@ class Turn(NamedTuple):
     eta_s: float = 0.0
     ahead: int = 0
     blocked_by: tuple[str, ...] = ()
+
+
+class SlotLost(NotFound):
+    """It was given back, or not renewed in time; the limit is there."""
 
 
 class _Held(NamedTuple):
@@ -101,13 +106,14 @@ class Lender:
         retry_after_s: float | None = None,
     ) -> None:
         """Give it back, with what became of the call; one that was throttled cools the limit down for everybody."""
+        took = self._checked(limit, units or {})
         held = self._held(limit, slot_id, owner)
         hints: list[Hint] = []
         if throttled:
             wait = -1 if retry_after_s is None else int(retry_after_s * 1000)
             jitter = random.randrange(_JITTER + 1)  # noqa: S311 - spreads workers
             hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": wait, "jitter": jitter}]
-        done: Done = {"id": held.call["id"], "outcome": "" if throttled else outcome, "units": units or {}}
+        done: Done = {"id": held.call["id"], "outcome": "" if throttled else outcome, "units": took}
         self._end(limit, slot_id, owner, held, done, hints)
 
     def _end(self, limit: str, slot_id: str, owner: str, held: _Held, done: Done, hints: list[Hint]) -> None:  # noqa: PLR0917 - of this class only
@@ -123,15 +129,27 @@ class Lender:
         return answer
 
     def _record(self, limit: str) -> Record:
-        record, _ = self._store.read(limit)
+        return self._read(limit)[0]
+
+    def _read(self, limit: str) -> tuple[Record, int]:
+        record, raw = self._store.read(limit)
         if record is None or not record["eras"]:
             raise _no_limit(limit)
-        return record
+        return record, raw
+
+    def _checked(self, limit: str, units: dict[str, int]) -> dict[str, int]:
+        """What a call took, in units that the limit counts."""
+        checked = check_units(units)
+        record, raw = self._read(limit)
+        terms = limit_state.terms_at(record, limit_state.logical(record, raw))
+        if (unknown := misfit(limit, terms, dict.fromkeys(checked, 0))) is not None:
+            raise unknown
+        return {unit: count for unit, count in checked.items() if unit in units}
 
     def _held(self, limit: str, slot_id: str, owner: str) -> _Held:
         held = self._found(self._record(limit), slot_id, owner)
         if held is None:
-            raise NotFound(
+            raise SlotLost(
                 f"There is no slot {shown(slot_id)} of limit {limit!r}: it was given back, or not renewed in time.",
                 remedy="Take another one, and renew it before its lease is over.",
             )

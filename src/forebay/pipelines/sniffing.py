@@ -60,7 +60,7 @@ def media_type(head: bytes) -> str:
         )
     raise BadDocument(
         f"It is {looks_like(head)}, neither a PDF nor an image.",
-        remedy="Convert it to PDF and hand that in; texts and office documents are for `--pipeline segment`.",
+        remedy="Convert it to PDF and hand that in; texts and office documents are for the pipeline `segment`.",
         error_class=ErrorClass.UNSUPPORTED_FORMAT,
     )
 

@@ -84,7 +84,7 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
     if exhausted and not force:
         named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
         text = clean_text(f"Out of retries: {named}")
-        return Acted(target, RetryLimitExceeded.code, f"{text}. Force it (--force) to run it all the same.")
+        return Acted(target, RetryLimitExceeded.code, f"{text}. Force it to run it all the same.")
     for task in held_back:
         unit.put(task._replace(available_at=now, wait_reason=None))
     job = _new_generation(unit, chosen, now) if chosen else None

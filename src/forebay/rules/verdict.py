@@ -191,12 +191,12 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
         ErrorClass.POISON: Consequence(
             Verdict.FAIL, 500, 1,
             "five attempts were lost together with their workers",
-            "Find out what ends the workers (memory, a crash in C code), then retry with `--force`.",
+            "Find out what ends the workers (memory, a crash in C code), then retry it with force.",
         ),
         ErrorClass.BUG: Consequence(
             Verdict.FAIL, 500, 1,
             "an exception that nothing here expects",
-            "Read the traceback in `forebay history`, fix the code that raised it, then retry with `--force`.",
+            "Read the traceback in `forebay history`, fix the code that raised it, then retry it with force.",
         ),
     }
 )  # fmt: skip

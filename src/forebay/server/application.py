@@ -33,6 +33,8 @@ from forebay.server import (
     workers,
 )
 from forebay.server.guarding import Guard
+from forebay.server.heads import Heads
+from forebay.server.listeners import Listeners
 from forebay.server.service import Patience, Service
 from forebay.server.watching import Watcher
 
@@ -54,6 +56,7 @@ def create_app(
     metrics = _metrics()
     service = Service(app, keyed=keyed, loopback=loopback, metrics=metrics, **patience)
     watcher = Watcher(service)
+    listeners = Listeners(service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -64,11 +67,12 @@ def create_app(
         # Now rather than in the midst of the first request; who has no documents need not have what reads them.
         with suppress(MissingExtra):
             await service.take(lambda: app.documents.pipeline)
-        watching = asyncio.create_task(watcher.run())
+        running = [asyncio.create_task(each.run()) for each in (watcher, listeners)]
         try:
             yield
         finally:
-            watching.cancel()
+            for each in running:
+                each.cancel()
             stop_counting()
             await app.aclose_documents()
             service.close()
@@ -84,8 +88,10 @@ def create_app(
     )
     made.state.service = service
     made.state.watcher = watcher
+    made.state.listeners = listeners
     made.openapi = partial(docs_page.description, made)  # type: ignore[method-assign]  # as FastAPI's docs have it
     problems.install(made)
+    made.add_middleware(Heads)
     made.add_middleware(Guard, service=service)
     made.include_router(health.router(loopback=loopback))
     for each in (

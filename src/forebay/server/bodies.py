@@ -6,12 +6,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from forebay.errors import BadPayload, ForebayError, TooLarge
 from forebay.model.payload import MAX_BYTES, Json, parse
 from forebay.server.problems import Refused
+from forebay.server.queries import StrictRoute
+
+_LESS = "Send less at once."
 
 
 class _Carried(HTTPException):
@@ -36,7 +38,7 @@ class _JsonRequest(Request):
             raise _Carried(error) from None
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(StrictRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
@@ -84,21 +86,19 @@ def decoded(body: bytes) -> Json:
         raise Refused(status, "bad_json", what, remedy="Send one JSON object.") from None
 
 
-def check_length(request: Request, most: int) -> int | None:
+def check_length(request: Request, most: int, *, remedy: str = _LESS) -> int | None:
     """By what the client announces, before anything is read."""
     said = request.headers.get("content-length")
     if said is None:
         return None
     length = int(said) if said.isascii() and said.isdecimal() else -1
     if length > most:
-        raise too_large(most)
+        raise too_large(most, remedy=remedy)
     return length
 
 
-def too_large(most: int) -> Refused:
-    return Refused(
-        413, "too_large", f"The body has more than {most:,} bytes.", remedy="Send less at once.", closing=True
-    )
+def too_large(most: int, *, remedy: str = _LESS) -> Refused:
+    return Refused(413, "too_large", f"The body has more than {most:,} bytes.", remedy=remedy, closing=True)
 
 
 def _media_type(request: Request) -> str:

@@ -13,15 +13,16 @@ from forebay.server import finding, paging
 from forebay.server.callers import Caller, Operator, Reader
 from forebay.server.finding import Id
 from forebay.server.problems import not_there
+from forebay.server.queries import StrictRoute
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import ActedShape, EndpointShape, Items, SecretShape, SubmittedShape, answers
 from forebay.server.tasks import links
 
-router = APIRouter(prefix="/v1", tags=["callbacks"])
+router = APIRouter(prefix="/v1", tags=["callbacks"], route_class=StrictRoute)
 _BAD = (401, 403, 404, 409, 422, 503)
 
 
-@router.get("/callbacks", responses=answers({200: Items}, 401, 403, 503))
+@router.get("/callbacks", responses=answers({200: Items}, 401, 403, 422, 503))
 async def listing(service: Serving, caller: Reader) -> JSONResponse:
     """The URLs that callbacks go to."""
     found = await service.ask(service.app.callbacks.endpoints, tenant=caller.tenant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -9,9 +10,10 @@ from fastapi.responses import JSONResponse
 
 from forebay.errors import NotFound
 from forebay.limits.limiter import Limiter
+from forebay.limits.usage import Holder, Usage
 from forebay.server import paging
 from forebay.server.bodies import JsonRoute
-from forebay.server.callers import Overseer, Reader
+from forebay.server.callers import Caller, Overseer, Reader
 from forebay.server.problems import not_there
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import ForgottenShape, LimitList, LimitOrder, LimitShape, PauseOrder, ResetOrder, answers
@@ -22,27 +24,49 @@ _READS = (401, 403, 404, 422, 503)
 _ACTS = (400, 401, 403, 404, 413, 415, 422, 503)
 
 
-@router.get("/limits", responses=answers({200: LimitList}, 401, 403, 503))
-async def listing(service: Serving, _: Reader) -> JSONResponse:
+@router.get("/limits", responses=answers({200: LimitList}, 401, 403, 422, 503))
+async def listing(service: Serving, caller: Reader) -> JSONResponse:
     """Every limit, and how it stands."""
-    return JSONResponse(await service.ask(_all, service))
+    return JSONResponse(await service.ask(_all, service, caller))
 
 
-def _all(service: Service) -> dict[str, Any]:
+def _all(service: Service, caller: Caller) -> dict[str, Any]:
     limiter = service.app.limits.found()
     if limiter is None:
         return paging.items([])
-    return paging.items(limiter.usage(name).plain() for name in limiter.names())
+    return paging.items(_told(limiter.usage(name), caller) for name in limiter.names())
 
 
 @router.get("/limits/{name}", responses=answers({200: LimitShape}, *_READS))
-async def get(service: Serving, _: Reader, name: Name) -> JSONResponse:
-    """A limit: its bounds and who set them, what is used, who holds it and who waits."""
-    return JSONResponse(await service.ask(_usage, service, name))
+async def get(service: Serving, caller: Reader, name: Name) -> JSONResponse:
+    """A limit: its bounds and who set them, what is used, who holds it and who waits.
+
+    A key of a tenant sees all counts, but names and ids only of what it holds itself.
+    """
+    return JSONResponse(await service.ask(_usage, service, name, caller))
 
 
-def _usage(service: Service, name: str) -> dict[str, Any]:
-    return known(service, name).usage(name).plain()
+def _usage(service: Service, name: str, caller: Caller) -> dict[str, Any]:
+    return _told(known(service, name).usage(name), caller)
+
+
+def _told(usage: Usage, caller: Caller) -> dict[str, Any]:
+    if caller.tenant is None:
+        return usage.plain()
+    mine = owner(caller)
+    holders = tuple(each if each.label == mine else _nameless(each) for each in usage.holders)
+    layers = tuple(replace(each, who="") for each in usage.layers)
+    return replace(usage, holders=holders, layers=layers).plain()
+
+
+def _nameless(holder: Holder) -> Holder:
+    calls = tuple(replace(each, label="") for each in holder.calls)
+    return replace(holder, session="", label="", calls=calls)
+
+
+def owner(caller: Caller) -> str:
+    """How slots that were taken over HTTP are labelled."""
+    return f"http:{caller.key.id if caller.key else 'anybody'}"
 
 
 def known(service: Service, name: str) -> Limiter:

@@ -11,6 +11,8 @@ MAX_FIELDS = 32
 MAX_FIELD_BYTES = 64 * 1024
 _MAX_HEADERS = 16
 _MAX_HEADER_BYTES = 8 * 1024
+_FILE = "file"
+_NAME_IT = "The document's part needs a filename, as of `curl -F file=@scan.pdf`; with `<` in place of `@` it has none."
 
 
 class Form:
@@ -63,7 +65,9 @@ class Form:
         if not self._ended:
             raise _bad("ends before its last boundary")
         if not self._file_count:
-            raise Refused(422, "no_file", "The form has no file.", remedy="Send the document as the part `file`.")
+            raise Refused(
+                422, "no_file", "The form has no file.", remedy=f"Send the document as the part `{_FILE}`. {_NAME_IT}"
+            )
 
     def _begin(self) -> None:
         self._in_file = False
@@ -86,6 +90,14 @@ class Form:
         _, options = parse_options_header(self._disposition.decode("latin-1"))
         self._name = options.get(b"name", b"").decode("utf-8", "replace")
         if b"filename" not in options:
+            if self._name == _FILE:
+                raise Refused(
+                    422,
+                    "no_filename",
+                    f"The part `{_FILE}` is a field: it has no filename.",
+                    remedy=_NAME_IT,
+                    closing=True,
+                )
             return
         self._in_file = True
         self._file_count += 1
@@ -100,7 +112,11 @@ class Form:
         self._size += end - start
         if self._size > MAX_FIELD_BYTES:
             raise Refused(
-                413, "form_too_large", f"The fields of the form have more than {MAX_FIELD_BYTES} bytes.", closing=True
+                413,
+                "form_too_large",
+                f"The fields of the form have more than {MAX_FIELD_BYTES:,} bytes.",
+                remedy=f"Send less in them. {_NAME_IT}",
+                closing=True,
             )
         self._held += data[start:end]
 

@@ -19,6 +19,7 @@ from starlette.routing import compile_path
 from forebay.errors import BadDocument, Busy, ForebayError, StoreError, StoreFull
 from forebay.ids import printable, shown
 from forebay.rules.verdict import ErrorClass
+from forebay.server.heads import has_head
 from forebay.server.preferences import full_507
 
 MEDIA_TYPE = "application/problem+json"
@@ -141,18 +142,23 @@ def _of_http(error: HTTPException, request_id: str) -> Response:
 
 def _of_validation(errors: Sequence[Any], request_id: str) -> Response:
     named = [
-        {"at": ".".join(printable(str(part))[:100] for part in each["loc"]), "what": printable(each["msg"])}
+        {"at": ".".join(printable(str(part))[:100] for part in each["loc"]), "what": _said(each["msg"])}
         for each in errors[:_MAX_NAMED]
     ]
     first = named[0] if named else {"at": "request", "what": "is not valid"}
     return problem(
         422,
         "invalid_request",
-        f"{first['at']}: {first['what']}.",
+        f"{first['at']}: {first['what'].removesuffix('.')}.",
         request_id=request_id,
         remedy="Correct the fields that `errors` names; /docs shows what they take.",
         more={"errors": named},
     )
+
+
+def _said(message: str) -> str:
+    """Without what pydantic puts before the words of a validator of ours."""
+    return printable(message.removeprefix("Value error, "))
 
 
 def install(app: FastAPI) -> None:
@@ -178,7 +184,8 @@ def _methods(request: Request) -> list[str]:
     """All that the path has: each is a route of its own, and a router names only those of the first."""
     described = request.app.openapi()["paths"]
     matching = (path for path in described if compile_path(path)[0].match(request.scope["path"]))
-    return sorted({method.upper() for path in matching for method in described[path]} or {"GET"})
+    found = {method.upper() for path in matching for method in described[path]} or {"GET"}
+    return sorted(found | ({"HEAD"} if "GET" in found and has_head(request.scope["path"]) else set()))
 
 
 def not_there(what: str, identifier: str) -> Refused:

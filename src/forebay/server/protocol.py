@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from forebay import ids
+from forebay.server.guarding import MAX_TARGET_BYTES
 
 HEADERS_WITHIN_S = 10.0
 _MAX_HEAD_BYTES = 48 * 1024
 _MAX_AHEAD = 32
-_PHRASES = {400: "Bad Request", 408: "Request Timeout"}
+_STANDARD = "Send HTTP/1.1 as its standard has it."
 
 
 class _BadHead(Exception):
@@ -25,6 +27,7 @@ class Protocol(HttpToolsProtocol):
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
     _unread_bytes = 0
+    url = b""  # what came of it so far, kept by uvicorn from the first byte of a request on
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -39,7 +42,7 @@ class Protocol(HttpToolsProtocol):
         if self._unread_bytes > _MAX_HEAD_BYTES and self._answering:
             self.transport.close()
         elif self._unread_bytes > _MAX_HEAD_BYTES:
-            self._refuse(400, "bad_http", f"The head has more than {_MAX_HEAD_BYTES} bytes.")
+            self._refuse_size()
         elif self._in_body or self._answering:
             self._stop_waiting()
         else:
@@ -73,7 +76,9 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        if not self._answering:
+        if not self._answering and len(self.url) > MAX_TARGET_BYTES:
+            self._refuse_size()
+        elif not self._answering:
             self._refuse(400, "bad_http", msg)
         elif self._in_body:
             self.transport.close()
@@ -108,15 +113,24 @@ class Protocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self._refuse(408, "too_slow", f"The request's head did not come within {self.headers_within_s:g} s.")
 
-    def _refuse(self, status: int, code: str, detail: str) -> None:
-        phrase = _PHRASES[status]
+    def _refuse_size(self) -> None:
+        """A path that is too long is the cause, whatever follows it."""
+        if len(self.url) > MAX_TARGET_BYTES:
+            detail = f"The path has more than {MAX_TARGET_BYTES} bytes."
+            self._refuse(414, "target_too_long", detail, remedy="Shorten it.")
+        else:
+            detail = f"The head has more than {_MAX_HEAD_BYTES} bytes."
+            self._refuse(431, "headers_too_large", detail, remedy="Send fewer headers.")
+
+    def _refuse(self, status: int, code: str, detail: str, *, remedy: str = _STANDARD) -> None:
+        phrase = HTTPStatus(status).phrase
         document = {
             "type": f"urn:forebay:problem:{code}",
             "title": phrase,
             "status": status,
             "detail": detail,
             "code": code,
-            "remedy": "Send HTTP/1.1 as its standard has it.",
+            "remedy": remedy,
             "request_id": ids.random_id(),
         }
         body = json.dumps(document).encode()

@@ -1,4 +1,4 @@
-"""Reads the header Range: one range of bytes; several, or another unit, get the whole."""
+"""Reads Range and If-Range: one range of bytes; several, another unit, or one of what is no more, get the whole."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ class Piece(NamedTuple):
     end: int
     status: int
     headers: dict[str, str]
+
+
+class Wanted(NamedTuple):
+    """What was asked for, by the headers of a request."""
+
+    range: str | None
+    if_range: str | None
+    if_none_match: str | None
+
+    def known(self, etag: str) -> bool:
+        return self.if_none_match is not None and ("*" in self.if_none_match or etag in self.if_none_match)
+
+    def range_of(self, etag: str) -> str | None:
+        """None where it was meant for another version; by a date nobody can tell, since results have none."""
+        return self.range if self.if_range is None or self.if_range.strip() == etag else None
 
 
 def piece_of(wanted: str | None, size: int) -> Piece:

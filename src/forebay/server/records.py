@@ -11,10 +11,11 @@ from fastapi.responses import JSONResponse
 from forebay.app.plain import plain
 from forebay.server import paging
 from forebay.server.callers import Admin, Reader
+from forebay.server.queries import StrictRoute
 from forebay.server.service import Serving
 from forebay.server.shapes import Items, answers
 
-router = APIRouter(prefix="/v1", tags=["records"])
+router = APIRouter(prefix="/v1", tags=["records"], route_class=StrictRoute)
 _LAST_INSTANT = 253_402_300_799
 
 

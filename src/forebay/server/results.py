@@ -18,6 +18,7 @@ from forebay.app import exporting
 from forebay.app.finished import Finished
 from forebay.app.plain import remedy
 from forebay.errors import NotCompleted
+from forebay.model import query
 from forebay.model.job import Job
 from forebay.model.task import Status
 from forebay.pipelines.known import PIPELINES
@@ -26,11 +27,12 @@ from forebay.server import finding
 from forebay.server.callers import Reader
 from forebay.server.finding import Id
 from forebay.server.problems import Refused
-from forebay.server.ranges import Piece, piece_of
+from forebay.server.queries import StrictRoute
+from forebay.server.ranges import Piece, Wanted, piece_of
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import answers
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 _PIECE = 256 * 1024
 _TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8", "txt": "text/plain; charset=utf-8"}
 _MOST_SAID = 4000
@@ -53,33 +55,33 @@ async def result(
     ] = None,
     partial: Annotated[bool, Query(description="What there is so far, with its holes named.")] = False,
     range: Annotated[str | None, Header(max_length=256)] = None,  # noqa: A002 - same
+    if_range: Annotated[str | None, Header(max_length=256)] = None,
     if_none_match: Annotated[str | None, Header(max_length=1024)] = None,
 ) -> Response:
     """What came of a job; its ETag stays the same until it is made anew."""
     job = await finding.job(service, caller, id)
+    wanted = Wanted(range, if_range, if_none_match)
     if job.pipeline not in PIPELINES or job.document is None:
-        return await _value(service, job, range, if_none_match)
+        return await _value(service, job, wanted)
     form = format or "json"
     _, output = exporting.output_of(job, form)
     if job.status is Status.COMPLETED:
-        return await _exported(service, job, form, output, wanted=range, known=if_none_match)
+        return await _exported(service, job, form, output, wanted)
     if partial and (job.chunk_count or not job.status.terminal):
         return await _so_far(service, job, form, output)
     raise await _not_yet(service, job)
 
 
-async def _exported(
-    service: Service, job: Job, form: str, output: Output, *, wanted: str | None, known: str | None
-) -> Response:
+async def _exported(service: Service, job: Job, form: str, output: Output, wanted: Wanted) -> Response:
     merge = None if job.merge_id is None else await service.ask(service.app.ledger.get, job.merge_id)
     etag = f'"{merge.result_blob if merge else job.id}-{form}"'
-    if _matches(known, etag):
+    if wanted.known(etag):
         return Response(status_code=304, headers={"etag": etag})
     async with AsyncExitStack() as stack:
         draft: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack does
         async with exporting.merged(service.app, job) as merged:
             await exporting.write(service.app, job, merged, output, draft)
-        return _handed_out(stack, draft, _headers(job, form, output, etag), wanted)
+        return _handed_out(stack, draft, _headers(job, form, output, etag), wanted.range_of(etag))
 
 
 async def _so_far(service: Service, job: Job, form: str, output: Output) -> Response:
@@ -94,10 +96,10 @@ async def _so_far(service: Service, job: Job, form: str, output: Output) -> Resp
 async def _not_yet(service: Service, job: Job) -> NotCompleted | Refused:
     if job.status.terminal:
         why = (job.error_text or "it has no result").rstrip(".")
-        some = "Add ?partial=1 for what was read of it, or retry it."
-        return NotCompleted(
-            f"Job {job.id} is {job.status}: {why}.", remedy=some if job.chunk_count else remedy(job.error_class)
-        )
+        todo = "Add ?partial=1 for what was read of it, or retry it."
+        if not job.chunk_count:
+            todo = remedy(await service.ask(_cause, service, job)) or f"Retry it: POST /v1/jobs/{job.id}/retry."
+        return NotCompleted(f"Job {job.id} is {job.status}: {why}.", remedy=todo)
     standing = await service.ask(service.app.standing, job.id)
     wait_s = min(3600, max(1, round(standing.end_eta_s or 5)))
     return Refused(
@@ -109,20 +111,26 @@ async def _not_yet(service: Service, job: Job) -> NotCompleted | Refused:
     )
 
 
-async def _value(service: Service, job: Job, wanted: str | None, known: str | None) -> Response:
+def _cause(service: Service, job: Job) -> str | None:
+    """The job itself only says that its pipeline failed; the task that did knows why."""
+    failed = service.app.ledger.list_tasks(query.Query(job_id=job.id, status=Status.FAILED, size=1)).items
+    return failed[0].error_class if failed else job.error_class
+
+
+async def _value(service: Service, job: Job, wanted: Wanted) -> Response:
     """Of a pipeline of one's own: bytes as they are, anything else as JSON."""
     if not job.status.terminal:
         raise await _not_yet(service, job)
     finished: Finished = await service.ask(service.app.wait, job.id, timeout_s=0)
     value = finished.result
     etag = f'"{job.merge_id or job.id}"'
-    if _matches(known, etag):
+    if wanted.known(etag):
         return Response(status_code=304, headers={"etag": etag})
     headers = {"etag": etag, "accept-ranges": "bytes", "content-type": "application/json"}
     raw = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
     if isinstance(value, bytes):
         headers |= {"content-type": "application/octet-stream", "content-disposition": "attachment"}
-    piece = piece_of(wanted, len(raw))
+    piece = piece_of(wanted.range_of(etag), len(raw))
     return Response(raw[piece.start : piece.end], piece.status, {**headers, **piece.headers})
 
 
@@ -156,10 +164,6 @@ def _headers(job: Job, form: str, output: Output, etag: str) -> dict[str, str]:
         "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
     }
     return {**made, "etag": etag, "accept-ranges": "bytes"} if etag else made
-
-
-def _matches(known: str | None, etag: str) -> bool:
-    return known is not None and ("*" in known or etag in known)
 
 
 def _lacking(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -12,12 +12,11 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from forebay import ids
-from forebay.errors import NotFound
-from forebay.limits.lent import Lender, Turn
+from forebay.limits.lent import Lender, SlotLost, Turn
 from forebay.server.bodies import JsonRoute
-from forebay.server.callers import Caller, Operator
+from forebay.server.callers import Operator
 from forebay.server.finding import Id
-from forebay.server.limits import Name, known
+from forebay.server.limits import Name, known, owner
 from forebay.server.problems import Refused
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import SlotEnd, SlotOrder, SlotRenewal, SlotShape, answers
@@ -30,10 +29,6 @@ _LEAST_PAUSE_S = 0.02
 _BAD = (400, 401, 403, 404, 409, 410, 413, 415, 422, 429, 503)
 
 
-def _owner(caller: Caller) -> str:
-    return f"http:{caller.key.id if caller.key else 'anybody'}"
-
-
 def _lender(service: Service, name: str) -> Lender:
     return known(service, name).lender
 
@@ -44,9 +39,9 @@ async def take(
 ) -> JSONResponse:
     """Leave to make one call, from all bounds of the limit at once; 429 says when to ask again."""
     asked = order or SlotOrder(wait_s=0, label="")
-    owner = _owner(caller)
+    mine = owner(caller)
     lender = await service.ask(_lender, service, name)
-    if await service.ask(lender.count, name, owner) >= MAX_SLOTS:
+    if await service.ask(lender.count, name, mine) >= MAX_SLOTS:
         raise Refused(
             429,
             "too_many_slots",
@@ -54,7 +49,7 @@ async def take(
             remedy="Give some back.",
             headers={"retry-after": "5"},
         )
-    turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=owner)
+    turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=mine)
     if not turn.granted:
         raise Refused(
             429,
@@ -98,8 +93,8 @@ async def renew(
     lender = await service.ask(_lender, service, name)
     start = bool(order and order.start)
     try:
-        turn = await service.ask(lender.renew, name, id, owner=_owner(caller), start=start)
-    except NotFound as error:
+        turn = await service.ask(lender.renew, name, id, owner=owner(caller), start=start)
+    except SlotLost as error:
         raise _gone(error) from None
     return JSONResponse(_shown(name, id, turn))
 
@@ -121,18 +116,18 @@ async def end(
             lender.end,
             name,
             id,
-            owner=_owner(caller),
+            owner=owner(caller),
             outcome=asked.outcome,
             units=dict(asked.units),
             throttled=throttled,
             retry_after_s=asked.retry_after_s,
         )
-    except NotFound as error:
+    except SlotLost as error:
         raise _gone(error) from None
     return Response(status_code=204)
 
 
-def _gone(error: NotFound) -> Refused:
+def _gone(error: SlotLost) -> Refused:
     return Refused(410, "slot_lost", error.what, remedy=error.remedy)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
@@ -13,19 +15,22 @@ from fastapi.responses import StreamingResponse
 from forebay.app.plain import plain
 from forebay.model.job import Event
 from forebay.server import finding
-from forebay.server.callers import Reader
+from forebay.server.callers import Caller, Reader
 from forebay.server.finding import Id
+from forebay.server.listeners import Listeners, Presence
+from forebay.server.queries import StrictRoute
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import answers
 from forebay.server.watching import Watcher
 
-router = APIRouter(prefix="/v1", tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"], route_class=StrictRoute)
 _COME_BACK = "retry: 2000\n\n"
 _HEARTBEAT = ": still here\n\n"
 _STREAM = {
     "description": "A stream that goes on until the job has ended.",
     "content": {"text/event-stream": {"example": 'id: 3\nevent: chunk_completed\ndata: {"index": 0}\n\n'}},
 }
+Present = Callable[[asyncio.Event], AbstractContextManager[Presence]]
 LastEventId = Annotated[
     str | None, Header(max_length=64, description="The id of the last event that came; those after it follow.")
 ]
@@ -50,7 +55,7 @@ async def of_job(
         return Response(status_code=204)
     watcher: Watcher = request.app.state.watcher
     watcher.check_room()
-    return _stream(_of_job(service, watcher, job.id, after))
+    return _stream(_of_job(service, watcher, _present(request, caller), job.id, after))
 
 
 @router.get("/events", response_class=StreamingResponse, responses=answers({200: _STREAM}, 401, 403, 422, 503))
@@ -61,7 +66,12 @@ async def of_all(service: Serving, caller: Reader, request: Request) -> Response
     """
     watcher: Watcher = request.app.state.watcher
     watcher.check_room()
-    return _stream(_of_all(service, watcher, caller.tenant))
+    return _stream(_of_all(service, watcher, _present(request, caller), caller.tenant))
+
+
+def _present(request: Request, caller: Caller) -> Present:
+    listeners: Listeners = request.app.state.listeners
+    return partial(listeners.present, caller)
 
 
 def _stream(pieces: AsyncIterator[str]) -> StreamingResponse:
@@ -70,13 +80,15 @@ def _stream(pieces: AsyncIterator[str]) -> StreamingResponse:
     )
 
 
-async def _of_job(service: Service, watcher: Watcher, job_id: str, after: int) -> AsyncIterator[str]:
-    with watcher.following(job_id, after) as follower:
+async def _of_job(service: Service, watcher: Watcher, present: Present, job_id: str, after: int) -> AsyncIterator[str]:
+    with watcher.following(job_id, after) as follower, present(follower.told) as presence:
         yield _COME_BACK
         while not service.stopping.is_set():
             if not await _told(service, follower.told):
                 yield _HEARTBEAT
                 continue
+            if presence.over:
+                return
             news = follower.take()
             yield "".join(map(_written, news.events))
             if news.over:
@@ -84,13 +96,15 @@ async def _of_job(service: Service, watcher: Watcher, job_id: str, after: int) -
                 return
 
 
-async def _of_all(service: Service, watcher: Watcher, tenant: str | None) -> AsyncIterator[str]:
-    with watcher.overlooking(tenant) as overview:
+async def _of_all(service: Service, watcher: Watcher, present: Present, tenant: str | None) -> AsyncIterator[str]:
+    with watcher.overlooking(tenant) as overview, present(overview.told) as presence:
         yield _COME_BACK
         while not service.stopping.is_set():
             if not await _told(service, overview.told):
                 yield _HEARTBEAT
                 continue
+            if presence.over:
+                return
             number, text = overview.take()
             yield f"id: {number}\nevent: jobs\ndata: {text}\n\n"
 

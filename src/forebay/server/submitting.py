@@ -24,11 +24,12 @@ from forebay.server import orders
 from forebay.server.callers import Caller, Submitter
 from forebay.server.preferences import IdempotencyKey, Prefer, ended, wait_s
 from forebay.server.problems import Refused
+from forebay.server.queries import StrictRoute
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import JobShape, SubmittedShape, answers
 from forebay.server.uploads import received
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 _HELD_S = 60.0
 
 

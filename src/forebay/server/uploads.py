@@ -27,6 +27,7 @@ _HEAD_BYTES = 64 * 1024
 _ZIP = b"PK\x03\x04"
 _LEAST_BYTES_S = 1024
 _FORM_BYTES = 128 * 1024
+_SMALLER = "Split the document, or have the server's setting upload_max_bytes raised."
 
 
 Chosen = Callable[[Mapping[str, str]], Pipeline]
@@ -53,7 +54,7 @@ async def received(
     most = service.app.settings.upload_max_bytes
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
-    check_length(request, most if form is None else most + _FORM_BYTES)
+    check_length(request, most if form is None else most + _FORM_BYTES, remedy=_SMALLER)
     if service.uploads >= MAX_AT_ONCE:
         raise Refused(
             503,
@@ -103,7 +104,7 @@ class _Taking:
     async def take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most:
-            raise too_large(self._most)
+            raise too_large(self._most, remedy=_SMALLER)
         self._head += data[: _HEAD_BYTES - len(self._head)]
         self._held += data
         if len(self._held) >= _PIECE:

@@ -20,7 +20,7 @@ from forebay.server.shapes import ActedShape, Items, NoteOrder, answers
 router = APIRouter(prefix="/v1", tags=["workers"], route_class=JsonRoute)
 
 
-@router.get("/workers", responses=answers({200: Items}, 401, 403, 503))
+@router.get("/workers", responses=answers({200: Items}, 401, 403, 422, 503))
 async def listing(service: Serving, _: Annotated[Caller, Depends(Needs(Scope.READ, everywhere=True))]) -> JSONResponse:
     """Workers that have not ended, and what each of them runs."""
     return JSONResponse(await service.ask(_workers, service))

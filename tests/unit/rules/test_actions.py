@@ -199,9 +199,7 @@ def test_a_retry_at_the_limit_is_refused_naming_each_chunk_and_its_count() -> No
     before = untouched(unit)
     answer = actions.retry(unit, unit.id, LATER)
     assert answer.outcome == LIMIT
-    assert (
-        answer.text == "Out of retries: chunk 0 (2 of 2), chunk 2 (3 of 2). Force it (--force) to run it all the same."
-    )
+    assert answer.text == "Out of retries: chunk 0 (2 of 2), chunk 2 (3 of 2). Force it to run it all the same."
     assert untouched(unit) == before
     assert actions.retry(unit, fourth.id, LATER).done
 
@@ -216,8 +214,8 @@ def test_a_refusal_is_short_however_many_chunks_it_names() -> None:
     actions.cancel(unit, unit.id, LATER)
     answer = actions.retry(unit, unit.id, LATER)
     assert answer.outcome == LIMIT
-    assert len(answer.text) == 4000 + len(". Force it (--force) to run it all the same.")
-    assert answer.text.endswith(" …. Force it (--force) to run it all the same.")
+    assert len(answer.text) == 4000 + len(". Force it to run it all the same.")
+    assert answer.text.endswith(" …. Force it to run it all the same.")
 
 
 def test_force_goes_over_the_limit_and_counts_anew() -> None:

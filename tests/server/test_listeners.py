@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from itertools import islice
+from types import SimpleNamespace
+
+import pytest
+
+from forebay.app import keys
+from forebay.app.forebay import Forebay
+from forebay.model.key import ApiKey, Scope
+from forebay.server import listeners
+from forebay.server import service as serving_all
+from forebay.server.callers import Caller
+from forebay.stores.memory.ledger import MemoryLedger
+from forebay.testing.workers import action
+from tests.server.ground import Service, problem, serving
+from tests.server.test_streams import told
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "_LOOK_S", 0.1)
+
+
+def headers_of(made: keys.Made) -> dict[str, str]:
+    return {"authorization": f"Bearer {made.token}"}
+
+
+@pytest.mark.parametrize("what", ["job", "all"])
+def test_a_key_that_is_revoked_ends_its_streams_on_every_server(service: Service, app: Forebay, what: str) -> None:
+    admin, reader = keys.create(app, "all", ["admin"]), keys.create(app, "x", ["read"])
+    path = f"/v1/jobs/{service.submit(headers=headers_of(admin))}/events" if what == "job" else "/v1/events"
+    with (
+        serving(app, heartbeat_s=0.3) as other,
+        other.client.stream("GET", path, headers=headers_of(admin)) as stays,
+        other.client.stream("GET", path, headers=headers_of(reader)) as goes,
+    ):
+        going, staying = told(goes.iter_lines()), told(stays.iter_lines())
+        assert next(going) == {"retry": "2000"}
+        keys.revoke(app, reader.key.id)
+        heard = [*islice(going, 30)]
+        assert len(heard) < 30
+        assert not [event for event in heard if event.get("event") == "end"]
+        problem(other.get(path, headers=headers_of(reader)), 401, "bad_key")
+        # That of another key goes on.
+        assert sum("comment" in next(staying) for _ in range(6)) >= 3
+
+
+def test_a_key_that_expires_ends_its_streams(service: Service, app: Forebay) -> None:
+    made = keys.create(app, "short", ["read"], expires_at=time.time() + 1.0)
+    with service.client.stream("GET", "/v1/events", headers=headers_of(made)) as answer:
+        assert answer.status_code == 200
+        assert [event.get("event") for event in told(answer.iter_lines())][-1] == "jobs"
+    assert time.time() > made.key.expires_at  # type: ignore[operator]  # it has one
+
+
+def test_who_listens_without_a_key_is_let_go_once_there_is_one(service: Service, app: Forebay) -> None:
+    threading.Timer(0.3, keys.create, [app, "first", ["read"]]).start()
+    with service.client.stream("GET", "/v1/events") as answer:
+        assert answer.status_code == 200
+        assert [event.get("event") for event in told(answer.iter_lines())][-1] == "jobs"
+    problem(service.get("/v1/events"), 401, "no_key")
+
+
+class CountingLedger(MemoryLedger):
+    reads = 0
+
+    def get_key(self, key_id: str) -> ApiKey | None:
+        self.reads += 1
+        return super().get_key(key_id)
+
+
+def test_many_who_listen_by_one_key_cost_one_read() -> None:
+    ledger = CountingLedger()
+    key = ApiKey(name="x", sha256="a" * 64, scopes=(Scope.READ,))
+    ledger.add_key(key, action())
+
+    async def looked() -> list[bool]:
+        service = serving_all.Service(SimpleNamespace(ledger=ledger))  # type: ignore[arg-type]
+        all_of_them = listeners.Listeners(service)
+        opened = [all_of_them.present(Caller("x", key=key), asyncio.Event()) for _ in range(50)]
+        present = [each.__enter__() for each in opened]
+        await all_of_them.look()
+        assert not any(each.over for each in present)
+        ledger.revoke_key(key.id, action())
+        await all_of_them.look()
+        service.close()
+        return [each.over for each in present]
+
+    assert asyncio.run(looked()) == [True] * 50
+    assert ledger.reads == 2
