@@ -105,3 +105,11 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "is in use" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_host_that_can_be_no_name_is_said_so(tmp_path: Path) -> None:
+    with Forebay(f"sqlite:///{tmp_path}/forebay.db") as app:
+        create(app, "one", ["read"])
+    refused = ran(tmp_path, "--host", "a..b", "--port", "0")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
+    assert "--host" in refused.stderr

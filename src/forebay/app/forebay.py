@@ -233,7 +233,7 @@ class Forebay(Stands):
         return self._submitted([job])[0]
 
     def _callback(self, url: str | None, options: Options, *, each: bool) -> Callback | None:
-        if url is None:
+        if url is None and not each:
             return None
         return self.callbacks.of_job(url, each=each, tenant=options.get("tenant", DEFAULT_TENANT))
 

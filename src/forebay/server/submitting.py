@@ -77,9 +77,7 @@ async def _check_callback(service: Service, url: str | None) -> None:
 
 
 def _stored(app: Forebay, document: Document, asked: orders.JobOrder, tenant: str, key: str | None) -> Submitted:
-    callback = None
-    if asked.callback is not None:
-        callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
+    callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
     return app.documents.received(
         document,
         processor=app.documents.chosen(asked.pipeline, asked.processor),
