@@ -52,9 +52,14 @@ class Writing:
         self.size += len(chunk)
         self._draft.write(chunk)
 
+    @property
+    def ref(self) -> BlobRef:
+        """Of what was written so far."""
+        return BlobRef(self._tenant, self._sha256.hexdigest(), self.size)
+
     def publish(self) -> BlobRef:
         """Durable when it returns."""
-        ref = BlobRef(self._tenant, self._sha256.hexdigest(), self.size)
+        ref = self.ref
         self._draft.publish(ref)
         return ref
 

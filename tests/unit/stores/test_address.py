@@ -9,9 +9,9 @@ import pytest
 from forebay.errors import BadInput
 from forebay.model.task import NewTask
 from forebay.stores.address import open_ledger
+from forebay.stores.limit_address import open_limits
 from forebay.stores.memory.ledger import MemoryLedger
 from forebay.stores.postgres.ledger import PostgresLedger
-from forebay.stores.limit_address import open_limits
 
 
 def test_memory_is_a_ledger_of_this_process() -> None:
