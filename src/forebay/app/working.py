@@ -118,6 +118,7 @@ async def _beside(beside: Beside, drain: Callable[[str], None]) -> None:
 def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     """In a running event loop."""
     _check_no_child()
+    app.check_addresses()
     app.check_documents()
     app.check_budgets()
     settings = app.settings
