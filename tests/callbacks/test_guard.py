@@ -194,3 +194,9 @@ def test_the_network_of_senders_keeps_no_connection() -> None:
 def test_what_was_checked_is_what_is_connected_to() -> None:
     found = asyncio.run(guard.checked(_target(), OWN, Names(["2606:4700::1", PUBLIC])))
     assert [parsed(each) for each in found] == [parsed("2606:4700::1"), parsed(PUBLIC)]
+
+
+@pytest.mark.parametrize("host", [".", "a..b.invalid", f"{'a' * 64}.invalid"])
+def test_what_can_be_no_name_is_a_host_that_is_not_known(host: str) -> None:
+    with pytest.raises(OSError, match="no name"):
+        asyncio.run(guard.resolve(host, 443))

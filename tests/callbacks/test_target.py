@@ -101,3 +101,9 @@ def test_a_password_in_a_url_is_not_said_again() -> None:
     with pytest.raises(BadInput, match="password") as caught:
         read("https://user:canary@example.com/", USUAL)
     assert "canary" not in f"{caught.value} {caught.value.remedy}"
+
+
+@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+def test_a_port_that_there_is_not_is_named_as_what_is_wrong(port: int) -> None:
+    with pytest.raises(BadInput, match="port"):
+        read(f"https://example.com:{port}/", USUAL)

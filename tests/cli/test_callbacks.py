@@ -76,3 +76,10 @@ def test_nothing_known_and_nothing_said_are_told_apart(here: Ground) -> None:
 def test_looking_makes_no_ledger(here: Ground, words: tuple[str, ...]) -> None:
     assert here.run("callbacks", *words).code == 5
     assert not here.ledger.exists()
+
+
+@pytest.mark.parametrize("url", ["https://./", "https://a..b.invalid/", f"https://{'a' * 64}.invalid/"])
+def test_a_url_whose_host_can_be_none_is_refused(here: Ground, url: str) -> None:
+    done = here.run("callbacks", "test", url)
+    assert (done.code, "no proper host name" in done.err) == (2, True)
+    assert here.ok("callbacks", "list", "-o", "json").json == []

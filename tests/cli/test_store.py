@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from forebay.model.exchange import Remembered
 from forebay.stores.address import open_ledger
-from forebay.testing.workers import lone
+from forebay.testing.workers import blob, lone
 from tests.cli.ground import Ground
 
 
@@ -86,4 +87,13 @@ def test_prune_takes_ages_from_flags_or_settings(here: Ground, monkeypatch: pyte
     assert here.ok("store", "prune", "--canceled", "0").out == "1 deleted\n"
     here.ok("cancel", ids[1])
     monkeypatch.setenv("FOREBAY_RETENTION_CANCELED_S", "0")
-    assert here.ok("store", "prune", "-o", "json").json == {"count": 1}
+    assert here.ok("store", "prune", "-o", "json").json == {"count": 1, "forgotten_count": 0}
+
+
+def test_prune_forgets_results_that_were_remembered_for_reuse(here: Ground) -> None:
+    here.submit(lone())
+    with here.app() as app:
+        app.ledger.remember([Remembered(tenant="default", key=blob(1), document=blob(2), result_blob=blob(3))])
+        assert here.ok("store", "prune", "--remembered", "3600").out == "0 deleted, 0 results forgotten\n"
+        assert here.ok("store", "prune", "--remembered", "0").out == "0 deleted, 1 results forgotten\n"
+        assert app.ledger.recall("default", [blob(1)]) == []

@@ -144,6 +144,7 @@ HARM: dict[str, tuple[str, Callable[[], bytes], set[str]]] = {
     "deep nesting in Word": (DOCX, written.deep_docx, {"decompression_limit", "parser_crashed", "corrupted_content"}),
     "deep nesting in HTML": (HTML, written.deep_html, {"decompression_limit"}),
     "more cells than can be": (XLSX, written.wide_xlsx, {"decompression_limit"}),
+    "more cells than can be read in time": (XLSX, written.full_xlsx, {"decompression_limit"}),
     "half a file": (DOCX, lambda: docx(paragraph("x"))[:-30], {"corrupted_content"}),
     "another document": (PPTX, lambda: docx(paragraph("x")), {"corrupted_content"}),
     "no text": (DOCX, lambda: docx(paragraph(" ")), {"corrupted_content"}),
@@ -167,6 +168,10 @@ def test_what_means_harm_ends_in_its_class_and_the_next_document_is_read(convert
 
 def test_a_cell_in_the_last_row_is_no_harm(convert: Converter) -> None:
     assert "| 7 |" in convert(XLSX, written.tall_xlsx())[0]
+
+
+def test_a_sheet_of_several_pieces_is_read_whole(convert: Converter) -> None:
+    assert convert(XLSX, written.full_xlsx(80))[0].count(" 1 ") == 80_000
 
 
 def test_the_bombs_are_bombs() -> None:

@@ -137,6 +137,11 @@ def wide_xlsx() -> bytes:
     return _xlsx_with(rows)
 
 
+def full_xlsx(rows: int = 2001) -> bytes:
+    """A thousand cells a row, each with a number: too many to be read in the time that a document has."""
+    return _xlsx_with(f"<row>{'<c><v>1</v></c>' * 1000}</row>" * rows)
+
+
 def tall_xlsx() -> bytes:
     """One cell, in the last row that there can be; it is read."""
     return _xlsx_with('<row r="1048576"><c r="A1048576"><v>7</v></c></row>')

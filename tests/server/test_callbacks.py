@@ -39,6 +39,14 @@ REFUSED = [
     "https://192.168.0.1/",
     "https://100.64.0.1/",
     "https://[fd00::1]/",
+    "https://./",
+    "https://a..b.invalid/",
+    "https://.example.com/",
+    "https://example.com../",
+    f"https://{'a' * 64}.invalid/",
+    f"https://{'a.' * 127}invalid/",
+    "https://example.com:0/",
+    "https://example.com:99999/",
 ]
 
 
@@ -51,6 +59,14 @@ def test_a_url_that_callbacks_may_not_go_to_is_a_422(service: Service, app: Fore
         assert form.status_code == 422, (url, form.text)
     assert app.ledger.list_jobs(Query()).items == ()
     assert service.get("/v1/callbacks").json()["items"] == []
+
+
+def test_to_tell_of_each_chunk_takes_somebody_to_tell(service: Service) -> None:
+    asked = {"callback_each": "true"}
+    problem(service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params=asked), 422, "bad_input")
+    problem(service.post("/v1/jobs", files={"file": DOCUMENT}, data=asked), 422, "bad_input")
+    mixed = service.post("/v1/jobs", params={"callback": GOOD}, files={"file": DOCUMENT}, data=asked)
+    assert mixed.status_code == 202, mixed.text
 
 
 def test_a_job_tells_the_url_that_it_was_given(service: Service, app: Forebay) -> None:

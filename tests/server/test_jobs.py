@@ -5,6 +5,7 @@ import io
 import socket
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import httpx2
@@ -111,6 +112,57 @@ def test_what_is_no_document_is_refused_by_its_content(service: Service, app: Fo
     assert drafts(tmp_path) == []
 
 
+def blobs(folder: Path) -> list[Path]:
+    """All that lies in the blob store, drafts as well."""
+    return [each for each in (folder / "blobs").rglob("*") if each.is_file()]
+
+
+def test_nothing_stays_of_a_document_that_is_refused_whatever_the_reason(
+    service: Service, app: Forebay, tmp_path: Path
+) -> None:
+    large = DOCUMENT + b"\n" * (3 << 20)
+    told = {"callback": "nope"}
+    unknown, bad, each = {"options": '{"dpi": 1}'}, {"tags": "a" * 300}, {"callback_each": "true"}
+    for raw in (DOCUMENT, large):
+        for asked in (told, unknown, bad, each, {"priority": "1000"}, {"processor": "nobody"}):
+            answer = service.post("/v1/jobs", files={"file": raw}, data=asked)
+            assert answer.status_code in {404, 422}, answer.text
+            answer = service.post("/v1/jobs", content=raw, headers=PDF, params=asked)
+            assert answer.status_code in {404, 422}, answer.text
+    # A zip says at its end what it is: by then all of it is there.
+    zipped = service.post("/v1/jobs", content=b"PK\x03\x04" + bytes(3 << 20), params={"pipeline": "segment"})
+    problem(zipped, 415, "unsupported_format")
+    assert (blobs(tmp_path), jobs(app)) == ([], 0)
+
+
+def test_what_is_refused_takes_nothing_from_those_who_have_the_same_document(service: Service, tmp_path: Path) -> None:
+    service.submit()
+    (kept,) = blobs(tmp_path)
+    problem(service.post("/v1/jobs", files={"file": DOCUMENT}, data={"callback": "nope"}), 422, "bad_input")
+    assert blobs(tmp_path) == [kept]
+
+
+def test_a_key_that_stands_for_another_document_leaves_nothing_of_this_one(service: Service, tmp_path: Path) -> None:
+    key = {"idempotency-key": "order 7"}
+    service.submit(headers=key)
+    before = blobs(tmp_path)
+    problem(service.post("/v1/jobs", content=pdf(2), headers=PDF | key), 422, "idempotency_conflict")
+    assert blobs(tmp_path) == before
+
+
+def test_a_large_archive_is_told_by_its_end_and_kept(service: Service, app: Forebay, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("padding", bytes(3 << 20))
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", "<document/>")
+    raw = packed.getvalue()
+    service.submit(raw, params={"pipeline": "segment"})
+    (kept,) = blobs(tmp_path)
+    assert kept.read_bytes() == raw
+    assert jobs(app) == 1
+
+
 def test_forms_that_are_none_are_refused(service: Service) -> None:
     no_file = service.post("/v1/jobs", files={"priority": (None, "1")})
     problem(no_file, 422, "no_file")
@@ -202,6 +254,10 @@ def test_a_key_stands_for_one_request(service: Service, app: Forebay) -> None:
     for other in ({"pipeline": "segment"}, {"allow_holes": "true"}, {"options": '{"dpi": 300}'}, {"reuse": "false"}):
         asked = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key, params=other)
         problem(asked, 422, "idempotency_conflict")
+    for other in ({"name": "b.pdf"}, {"tags": "x"}, {"priority": "3"}, {"callback": "https://example.com/"}):
+        problem(
+            service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key, params=other), 422, "idempotency_conflict"
+        )
     second = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"idempotency-key": "order 8"})
     assert second.json()["id"] != first.json()["id"]
     assert jobs(app) == 2
@@ -242,6 +298,7 @@ def test_who_prefers_to_wait_gets_the_end(service: Service) -> None:
     again = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"prefer": "wait=5"})
     assert (again.status_code, again.json()["status"]) == (201, "completed")
     assert again.headers["location"] == waited.headers["location"]
+    assert (again.headers["forebay-replayed"], "forebay-replayed" in waited.headers) == ("true", False)
 
 
 def test_lists_come_in_pages(service: Service) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.app.keys import create
@@ -77,11 +78,19 @@ def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
-def ran(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forebay", "serve", *options]
+def ran(home: Path, *options: str, command: str = "serve", **more: str) -> subprocess.CompletedProcess[str]:
+    asked = [sys.executable, "-m", "forebay", command, *options]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=30, env=environment(home)
+        asked, capture_output=True, text=True, check=False, timeout=30, env=environment(home) | more
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("variable", ["FOREBAY_BLOBS", "FOREBAY_LIMITS"])
+def test_an_address_that_names_no_store_is_refused_at_the_start(tmp_path: Path, variable: str) -> None:
+    for command, options in {"serve": ["--port", "0", "--no-worker"], "worker": ["--until-idle"]}.items():
+        refused = ran(tmp_path, *options, command=command, **{variable: "nope://hunter2"})
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
+        assert (refused.stdout, "store" in refused.stderr, "hunter2" in refused.stderr) == ("", True, False)
 
 
 def test_it_refuses_to_be_reached_by_everybody(tmp_path: Path) -> None:
@@ -105,3 +114,11 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "is in use" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_host_that_can_be_no_name_is_said_so(tmp_path: Path) -> None:
+    with Forebay(f"sqlite:///{tmp_path}/forebay.db") as app:
+        create(app, "one", ["read"])
+    refused = ran(tmp_path, "--host", "a..b", "--port", "0")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
+    assert "--host" in refused.stderr

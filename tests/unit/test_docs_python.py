@@ -20,6 +20,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_tex
 NAME = re.compile(r"`([a-z_]+)[`(]", re.IGNORECASE)
 # Between the parts of Forebay itself.
 INNER = {
+    "check_addresses",
     "check_documents",
     "check_budgets",
     "content",

@@ -17,7 +17,7 @@ from forebay.callbacks.sending import Sender
 from forebay.callbacks.target import Policy
 from forebay.clock import iso
 from forebay.engine.registry import Kind
-from forebay.errors import NotFound, StoreBusy
+from forebay.errors import BadInput, NotFound, StoreBusy
 from forebay.model.callback import KIND, Callback, Endpoint
 from forebay.model.exchange import Acted, Action, Submitted
 from forebay.model.names import lane_of
@@ -85,8 +85,12 @@ class AppCallbacks:
 
     # --- subscribing
 
-    def of_job(self, url: str, *, each: bool = False, tenant: str = DEFAULT_TENANT) -> Callback:
+    def of_job(self, url: str | None, *, each: bool = False, tenant: str = DEFAULT_TENANT) -> Callback | None:
         """What a job keeps of where its callbacks go; `each` asks for one of every chunk that ends as well."""
+        if url is None:
+            if each:
+                raise BadInput("callback_each is given without a callback.", remedy="Give the URL that is to be told.")
+            return None
         place = target.read(url, self.policy)
         endpoint = self._ensure(place, tenant)
         settings = self._app.settings

@@ -11,11 +11,11 @@ from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
 from forebay.app import providers
+from forebay.engine.submission import conflict
 from forebay.errors import BadDocument, BadInput, MissingExtra, NotFound
 from forebay.ids import printable, shown
 from forebay.model import budget
 from forebay.model.budget import Budget
-from forebay.model.exchange import Submitted
 from forebay.model.job import NewJob
 from forebay.model.task import DEFAULT_TENANT, Status
 from forebay.pipelines import intake
@@ -164,10 +164,14 @@ class AppDocuments:
                     intake.keep(file, document, self._app.blobs, tenant)
         return job
 
-    def received(self, document: intake.Document, **terms: Any) -> Submitted:  # noqa: ANN401 - of Documents.job
-        """Store the job of a document whose bytes lie in the blob store already."""
+    def received(self, document: intake.Document, **terms: Any) -> NewJob:  # noqa: ANN401 - of Documents.job
+        """The job of a document that has come, before its bytes are kept; a key of another one is a conflict by now."""
         _require_for(document.media_type)
-        return self._app.store(self.pipeline.job(document, **terms))
+        job = self.pipeline.job(document, **terms)
+        known = None if job.idempotency_key is None else self._app.ledger.get_job(job.id)
+        if known is not None and known.payload_hash != job.payload_hash:
+            raise conflict(job.id)
+        return job
 
     def look(self, file: IO[bytes], name: str, pipeline: Pipeline) -> intake.Document:
         """What a file is, if the pipeline takes it."""

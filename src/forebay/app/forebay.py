@@ -15,8 +15,8 @@ from forebay.app.stands import Stands
 from forebay.app.waiting import looks, not_yet
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.registry import Handler, Kind, KindOptions
-from forebay.engine.submission import Options
-from forebay.errors import Ambiguous, BadInput, IdempotencyConflict, NotFound
+from forebay.engine.submission import Options, conflict
+from forebay.errors import Ambiguous, BadInput, NotFound
 from forebay.model.exchange import Acted, Action, Submitted
 from forebay.model.job import Job, NewJob
 from forebay.model.limit import Limit
@@ -233,7 +233,7 @@ class Forebay(Stands):
         return self._submitted([job])[0]
 
     def _callback(self, url: str | None, options: Options, *, each: bool) -> Callback | None:
-        if url is None:
+        if url is None and not each:
             return None
         return self.callbacks.of_job(url, each=each, tenant=options.get("tenant", DEFAULT_TENANT))
 
@@ -245,10 +245,7 @@ class Forebay(Stands):
         answers = self.ledger.submit(batch)
         for answer in answers:
             if answer.outcome == "conflict":
-                raise IdempotencyConflict(
-                    f"{answer.id} was submitted under this key with another payload.",
-                    remedy="Use a key of its own for each different payload.",
-                )
+                raise conflict(answer.id)
         return answers
 
     async def asubmit(

@@ -52,6 +52,14 @@ class AppLimits:
         """None where there is no store yet: looking must not make one."""
         return None if self._limiter is None and self._missing() else self.limiter
 
+    def check_address(self) -> None:
+        """BadInput if it names no limit store; the store itself is not opened, nor made."""
+        address = self._address()
+        if self._limiter is None and isinstance(address, str):
+            from forebay.stores.limit_address import open_limits  # noqa: PLC0415 - same
+
+            open_limits(address, self._environment()).close()
+
     def _missing(self) -> bool:
         address = self._address()
         file = sqlite_file(address) if isinstance(address, str) else None

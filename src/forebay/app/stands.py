@@ -96,6 +96,11 @@ class Stands:
         given = self._given_blobs
         return open_blobs(given or self.settings.blobs) if given is None or isinstance(given, str) else given
 
+    def check_addresses(self) -> None:
+        """Refuses those of blobs and limits that name no store, before anything begins; nothing is opened."""
+        self.blobs  # noqa: B018 - made of its address
+        self.limits.check_address()
+
     @cached_property
     def content(self) -> Content:
         return Content(lambda: self.blobs, self.settings.payload_max_bytes)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
+from forebay.app import cleaning
 from forebay.app.forebay import Forebay
 from forebay.app.target import locate
 from forebay.engine.children import Bounds
@@ -118,6 +119,7 @@ async def _beside(beside: Beside, drain: Callable[[str], None]) -> None:
 def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     """In a running event loop."""
     _check_no_child()
+    app.check_addresses()
     app.check_documents()
     app.check_budgets()
     settings = app.settings
@@ -141,11 +143,12 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     target = options.get("target") or locate(app)
     registry.check_runnable(target)
     with_callbacks = registry.plus(app.callbacks.kind())
+    name = options.get("name") or f"{socket.gethostname()}-{os.getpid()}"
     return Worker(
         app.ledger,
         with_callbacks,
         app.submissions,
-        name=options.get("name") or f"{socket.gethostname()}-{os.getpid()}",
+        name=name,
         limits=limits,
         limiter=lambda: app.limiter,
         tell_limits=partial(app.limits.tell, registry),
@@ -156,6 +159,7 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
             environment=settings.as_environment(),
         ),
         retention_s={status: seconds for status, seconds in kept.items() if seconds is not None},
+        chores=cleaning.chores(app, name),
     )
 
 

@@ -52,9 +52,14 @@ class Writing:
         self.size += len(chunk)
         self._draft.write(chunk)
 
+    @property
+    def ref(self) -> BlobRef:
+        """Of what was written so far."""
+        return BlobRef(self._tenant, self._sha256.hexdigest(), self.size)
+
     def publish(self) -> BlobRef:
         """Durable when it returns."""
-        ref = BlobRef(self._tenant, self._sha256.hexdigest(), self.size)
+        ref = self.ref
         self._draft.publish(ref)
         return ref
 
@@ -155,6 +160,14 @@ class Blobs:
                 blob_count += 1
                 byte_count += ref.size or 0
         return Swept(blob_count, byte_count, self._backend.delete_drafts(cutoff))
+
+    def sweep_drafts(self, *, older_than_s: float = DAY_S, now: float | None = None) -> Swept:
+        """Delete only what writers that died left behind; nobody has to say what is in use."""
+        check_duration("older_than_s", older_than_s)
+        if now is not None:
+            check_instant("now", now)
+        cutoff = (self._backend.now() if now is None else now) - older_than_s
+        return Swept(draft_count=self._backend.delete_drafts(cutoff))
 
     def _checked(self, ref: BlobRef, content: Content) -> Iterator[bytes]:
         if ref.size is not None and content.size != ref.size:

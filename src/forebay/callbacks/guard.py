@@ -21,7 +21,11 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 async def resolve(host: str, port: int) -> Sequence[str]:
     """As the system does it; the order is the system's, too."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        # What cannot be a host's name is not known either.
+        raise socket.gaierror(socket.EAI_NONAME, "it is no name of a host") from None
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 

@@ -17,6 +17,8 @@ from forebay.ids import shown
 MAX_LENGTH: Final = 2000
 _PORTS = {"https": 443, "http": 80}
 _PORTS_END = 65_536
+_MAX_NAME = 253
+_MAX_LABEL = 63
 _FREE_PORTS = 1024  # below it are other services, such as mail, that a callback must not be made to speak to
 
 
@@ -67,7 +69,7 @@ class Target:
 
     @cached_property
     def port(self) -> int:
-        return self.url.port or _PORTS[self.url.scheme]
+        return _PORTS[self.url.scheme] if self.url.port is None else self.url.port
 
     @property
     def lane(self) -> str:
@@ -87,8 +89,12 @@ def read(url: object, policy: Policy) -> Target:
         host = target.host
     except (httpx2.InvalidURL, UnicodeError, ValueError):
         raise _refused(url, "is no URL", "Give one such as https://example.com/callbacks.") from None
-    if target.url.scheme not in _PORTS or not host or not 0 < target.port < _PORTS_END:
+    if target.url.scheme not in _PORTS or not host:
         raise _refused(url, "is no web address", "Begin it with https://.")
+    if not 0 < target.port < _PORTS_END:
+        raise _refused(
+            url, "has a port that there is not", f"Use 443, or a port from {_FREE_PORTS} to {_PORTS_END - 1}."
+        )
     if target.url.userinfo or target.url.fragment:
         # Not quoted: what must not be in it must not be in a log either.
         raise BadInput(
@@ -96,6 +102,12 @@ def read(url: object, policy: Policy) -> Target:
         )
     _check_host(target, policy, url)
     return target
+
+
+def _is_name(host: str) -> bool:
+    """Whether it can be looked up at all: a system's own look-up fails in ways of its own where it cannot."""
+    name = host.removesuffix(".")
+    return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in name.split("."))
 
 
 def _is_own(host: str) -> bool:
@@ -107,6 +119,8 @@ def _is_own(host: str) -> bool:
 
 def _check_host(target: Target, policy: Policy, url: str) -> None:
     address = parsed(target.host)
+    if address is None and not _is_name(target.host):
+        raise _refused(url, "has no proper host name", "Give one such as https://example.com/callbacks.")
     where = reach(address) if address is not None else Reach.LOOPBACK if _is_own(target.host) else None
     if where is not None and not policy.lets(target.host, where):
         remedy = {

@@ -79,6 +79,7 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
     configure(settings.log_level, settings.log_format)
     with ExitStack() as stack:
         stack.callback(app.close)
+        app.check_addresses()
         chosen = settings.server_host if host is None else host
         keyed = serving.check_exposed(app, chosen)
         listening = stack.enter_context(serving.bound(chosen, settings.server_port if port is None else port))

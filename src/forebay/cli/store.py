@@ -94,8 +94,18 @@ def backup(
 Age = Annotated[float | None, Parameter(help="Seconds since they ended; else the setting says it.")]
 
 
-def prune(*, completed: Age = None, failed: Age = None, canceled: Age = None, common: Reading = _USUAL_READING) -> None:
+def prune(
+    *,
+    completed: Age = None,
+    failed: Age = None,
+    canceled: Age = None,
+    remembered: Annotated[
+        float | None, Parameter(help="Seconds since a result was remembered for reuse; else the setting says it.")
+    ] = None,
+    common: Reading = _USUAL_READING,
+) -> None:
     """Ages are those of the settings `retention_…_s` unless they are given here; without either they are kept."""
+    from forebay.app import cleaning
     from forebay.model.exchange import Action
     from forebay.model.names import check_duration
     from forebay.model.task import Status
@@ -108,17 +118,20 @@ def prune(*, completed: Age = None, failed: Age = None, canceled: Age = None, co
             Status.CANCELED: settings.retention_canceled_s if canceled is None else canceled,
         }
         ages = {status: check_duration(f"--{status}", age) for status, age in wanted.items() if age is not None}
-        if not ages:
+        kept_s = settings.retention_remembered_s if remembered is None else remembered
+        if not ages and kept_s is None:
             raise BadInput(
                 "Nothing says how long what ended is kept.", remedy="Give --completed SECONDS, or set a retention."
             )
+        kept_s = None if kept_s is None else check_duration("--remembered", kept_s)
         count = 0
         while pruned := app.ledger.prune(ages, Action(who=who()), most=_AT_ONCE):
             count += pruned
+        forgotten = 0 if kept_s is None else cleaning.forget(app, kept_s, Action(who=who()))
     if common.output != "table":
-        output.write([{"count": count}], common.output, one=True)
+        output.write([{"count": count, "forgotten_count": forgotten}], common.output, one=True)
     else:
-        output.line(f"{count} deleted")
+        output.line(f"{count} deleted" if kept_s is None else f"{count} deleted, {forgotten} results forgotten")
 
 
 def _make_home(home: Path) -> None:

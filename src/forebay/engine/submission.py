@@ -10,7 +10,7 @@ from forebay import ids
 from forebay.engine.content import Content
 from forebay.engine.registry import Registry
 from forebay.engine.signals import instant
-from forebay.errors import BadInput, TooLarge
+from forebay.errors import BadInput, IdempotencyConflict, TooLarge
 from forebay.ids import shown
 from forebay.model.bulk import Bulk
 from forebay.model.exchange import Session
@@ -126,6 +126,13 @@ class Submissions:
             "max_reschedules": kind.max_reschedules,
             "limit": kind.limit,
         }
+
+
+def conflict(identifier: str) -> IdempotencyConflict:
+    return IdempotencyConflict(
+        f"{identifier} was submitted under this key with another payload or other options.",
+        remedy="Use a key of its own for each different submission.",
+    )
 
 
 def served_limit(sessions: Iterable[Session], kind: str) -> str | None:

@@ -14,6 +14,7 @@ from forebay.engine import outcomes, upkeep
 from forebay.engine.asking import ask, passes
 from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
+from forebay.engine.chores import Chore, keep
 from forebay.engine.deciding import decided
 from forebay.engine.exchanger import Ended, Exchanger
 from forebay.engine.gate import Gate
@@ -59,6 +60,7 @@ class Worker:
         target: str | None = None,
         bounds: Bounds | None = None,
         retention_s: Mapping[Status, float] | None = None,
+        chores: Sequence[Chore] = (),
     ) -> None:
         registry.check_runnable(target)
         self._ledger = ledger
@@ -66,6 +68,7 @@ class Worker:
         self._name = name
         self._limits = limits
         self._retention_s = dict(retention_s or {})
+        self._chores = tuple(chores)
         self._pool: Pool | None = None
         if target is not None and any(kind.blocking for kind in registry):
             self._pool = Pool(target, limits.processes, bounds or Bounds(), refused=self._refused)
@@ -144,6 +147,7 @@ class Worker:
             self._tick(),
             upkeep.rescue(self._ledger, self._limits.lease_s / 3),
             upkeep.prune(self._ledger, self._retention_s, self._name),
+            *map(keep, self._chores),
         )
         helpers = [loop.create_task(each) for each in chores]
         try:

@@ -30,7 +30,10 @@ def member_id(job_id: str, role: Role, part: int | str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """One run of a pipeline over one document: a split task or its chunks, and what merges them."""
+    """One run of a pipeline over one document: a split task or its chunks, and what merges them.
+
+    `terms` is what else was said under a key: with others it is another submission.
+    """
 
     pipeline: str
     tasks: tuple[NewTask, ...]
@@ -43,6 +46,7 @@ class NewJob:
     idempotency_key: str | None = None
     tags: tuple[str, ...] = ()
     callback: Callback | None = None
+    terms: tuple[Json, ...] = ()
     id: str = ""
     payload_hash: str | None = field(init=False, default=None)
 
@@ -92,7 +96,7 @@ class NewJob:
         ]
         told = [] if self.callback is None else [self.callback.url, self.callback.each]
         holes = ["with holes"] if self.allow_holes and self.document is not None else []
-        return json_text.fingerprint(json.dumps([self.document, parts, *told, *holes]))
+        return json_text.fingerprint(json.dumps([self.document, parts, *told, *holes, *self.terms]))
 
 
 def member(task: NewTask, job_id: str, *, tenant: str, generation: int = 1) -> NewTask:

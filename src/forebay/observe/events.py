@@ -121,6 +121,12 @@ EVENTS: dict[str, Event] = {
         _WARNING, "A receiver answered that it wants no more callbacks, and is sent none.", ("endpoint_id",)
     ),
     "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
+    "forgotten": Event(_INFO, "Results older than their retention are not remembered any more.", ("count",)),
+    "blobs_swept": Event(
+        _INFO,
+        "Blobs that nothing points at were deleted, and drafts of writers that died.",
+        ("blob_count", "byte_count", "draft_count"),
+    ),
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
     "server_started": Event(_INFO, "The HTTP API can be reached at this address.", ("address", "keyed")),
     "server_stopped": Event(_INFO, "The HTTP API has answered its last request.", ("address",)),

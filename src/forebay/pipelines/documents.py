@@ -143,6 +143,8 @@ class Documents:
             idempotency_key=key,
             tags=split.tags,
             callback=callback,
+            # Who says nothing but the document means the same job, by whatever name.
+            terms=() if idempotency_key is None else (document.label, split.priority, list(split.tags)),
             id="" if key is None else _id(submissions.environment, tenant, key),
         )
 

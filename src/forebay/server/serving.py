@@ -92,8 +92,9 @@ def bound(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         made = socket.socket(family, kind, number)
-    except OSError as error:
-        raise BadInput(f"There is no address {shown(host)}: {error.strerror}.", remedy="Correct --host.") from None
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        raise BadInput(f"There is no address {shown(host)}: {why}.", remedy="Correct --host.") from None
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)

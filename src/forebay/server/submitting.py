@@ -16,9 +16,8 @@ from forebay.app.forebay import Forebay
 from forebay.app.plain import plain
 from forebay.callbacks import guard, target
 from forebay.errors import Conflict, StoreError
-from forebay.model.exchange import Submitted
+from forebay.model.job import NewJob
 from forebay.model.names import check_label
-from forebay.pipelines.intake import Document
 from forebay.pipelines.pipeline import Pipeline
 from forebay.server import orders
 from forebay.server.callers import Caller, Submitter
@@ -27,7 +26,7 @@ from forebay.server.problems import Refused
 from forebay.server.queries import StrictRoute
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import JobShape, SubmittedShape, answers
-from forebay.server.uploads import received
+from forebay.server.uploads import Upload, received
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 _HELD_S = 60.0
@@ -54,21 +53,22 @@ async def submit(
         check_label("Idempotency-Key", idempotency_key)
     async with _alone(service, caller, idempotency_key) as still_here:
         chosen = partial(_pipeline, service, said)
-        upload = await received(service, request, caller.own_tenant, chosen, still_here)
-        if upload.fields:
-            asked = orders.order_of({**said, **upload.fields}, "form")
-            await _check_callback(service, upload.fields.get("callback"))
-        document = upload.named(asked.name)
-        done = await service.ask(_stored, service.app, document, asked, caller.own_tenant, idempotency_key)
+        async with received(service, request, caller.own_tenant, chosen, still_here) as upload:
+            if upload.fields:
+                asked = orders.order_of({**said, **upload.fields}, "form")
+                await _check_callback(service, upload.fields.get("callback"))
+            job = await service.ask(_made, service.app, upload, asked, caller.own_tenant, idempotency_key)
+            # Not before: nothing may stay of a document that is refused.
+            await upload.keep()
+            done = await service.ask(service.app.store, job)
     location = f"/v1/jobs/{done.id}"
-    headers = {"location": location, "retry-after": "1"}
-    if done.outcome == "existing":
-        headers["forebay-replayed"] = "true"
+    replayed = {"forebay-replayed": "true"} if done.outcome == "existing" else {}
     found = await ended(service, done.id, wait_s(prefer)) if wait_s(prefer) else None
     if found is not None:
         content: dict[str, Any] = {**plain(found), "links": links(done.id)}
-        return JSONResponse(content, 201, {"location": location, "preference-applied": "wait"})
-    return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+        return JSONResponse(content, 201, {"location": location, "preference-applied": "wait"} | replayed)
+    accepted = {"location": location, "retry-after": "1"} | replayed
+    return JSONResponse({"id": done.id, "links": links(done.id)}, 202, accepted)
 
 
 async def _check_callback(service: Service, url: str | None) -> None:
@@ -77,12 +77,11 @@ async def _check_callback(service: Service, url: str | None) -> None:
         await guard.refuse_early(target.read(url, callbacks.policy), callbacks.policy, callbacks.look_up)
 
 
-def _stored(app: Forebay, document: Document, asked: orders.JobOrder, tenant: str, key: str | None) -> Submitted:
-    callback = None
-    if asked.callback is not None:
-        callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
+def _made(app: Forebay, upload: Upload, asked: orders.JobOrder, tenant: str, key: str | None) -> NewJob:
+    """Its job, unless anything about it has to be refused."""
+    callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
     return app.documents.received(
-        document,
+        upload.named(asked.name),
         processor=app.documents.chosen(asked.pipeline, asked.processor),
         options=asked.options,
         allow_holes=asked.allow_holes,

@@ -1,17 +1,20 @@
-"""Takes a document in while it is being sent: checked and stored piece by piece, and gone if its sender is."""
+"""Takes a document in while it is being sent: piece by piece into a draft, which is gone if its sender is."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from io import BytesIO
-from typing import Final, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, Final
 
 from fastapi import Request
 
 from forebay.blobs import BlobRef, Blobs
+from forebay.blobs.os_errors import in_temp_folder
 from forebay.blobs.store import Writing
 from forebay.pipelines import intake
 from forebay.pipelines.pipeline import Pipeline
@@ -34,22 +37,33 @@ Chosen = Callable[[Mapping[str, str]], Pipeline]
 """The pipeline that the query chooses, with what the fields of a form have said."""
 
 
-class Upload(NamedTuple):
-    """What came: the document, what its sender calls it, and the fields of the form that it came in."""
+class Upload:
+    """What came: the document, what its sender calls it, and the fields of the form that it came in.
 
-    ref: BlobRef
-    media_type: str
-    name: str | None
-    fields: Mapping[str, str]
+    It is a draft until it is kept, and gone if it is not.
+    """
+
+    def __init__(self, taken: _Taking, media_type: str, name: str | None, fields: Mapping[str, str]) -> None:
+        self._taken = taken
+        self._media_type = media_type
+        self._name = name
+        self.fields = fields
 
     def named(self, name: str | None) -> intake.Document:
-        given = name or self.name or "document"
-        return intake.Document(self.ref.sha256, self.ref.size or 0, self.media_type, intake.label(given))
+        """Blocking: all of a document may have to be read for what it is known by."""
+        ref = self._taken.ref()
+        given = name or self._name or "document"
+        return intake.Document(ref.sha256, ref.size or 0, self._media_type, intake.label(given))
+
+    async def keep(self) -> None:
+        """Durable when it returns."""
+        await self._taken.publish()
 
 
+@asynccontextmanager
 async def received(
     service: Service, request: Request, tenant: str, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
-) -> Upload:
+) -> AsyncIterator[Upload]:
     """`still_here` is called every few seconds while bytes come."""
     most = service.app.settings.upload_max_bytes
     said = request.headers.get("content-type", "")
@@ -76,10 +90,10 @@ async def received(
             if form is not None:
                 form.finish()
             fields = form.fields if form else {}
-            media_type, ref = await taking.published(chosen(fields))
+            media_type = await taking.finished(chosen(fields))
+            yield Upload(taking, media_type, form.file_name if form else None, fields)
     finally:
         service.uploads -= 1
-    return Upload(ref, media_type, form.file_name if form else None, fields)
 
 
 class _Taking:
@@ -95,6 +109,7 @@ class _Taking:
         self._head = b""
         self._media_type: str | None = None
         self._held = bytearray()
+        self._copy: IO[bytes] | None = None
 
     @property
     def unseen(self) -> bool:
@@ -114,31 +129,50 @@ class _Taking:
         self._media_type = pipeline.sniffed(BytesIO(self._head))
         return self._media_type
 
-    async def published(self, pipeline: Pipeline) -> tuple[str, BlobRef]:
-        """What the document is, and where all of it lies."""
-        blobs = self._service.app.blobs
+    async def finished(self, pipeline: Pipeline) -> str:
+        """What the document is, now that all of it has come."""
         if self._blob is None:
-            media_type = self._media_type or pipeline.sniffed(BytesIO(self._held))
-            return media_type, await self._service.take(blobs.put, self._tenant, bytes(self._held))
-        # An archive says at its end what it is; all else at its beginning.
-        told_late = self._head.startswith(_ZIP)
-        media_type = "" if told_late else self._media_type or self.look(pipeline)
+            return self._media_type or pipeline.sniffed(BytesIO(self._held))
         await self._write()
-        ref = await self._service.take(self._blob.publish)
-        return media_type or await self._service.take(_looked_at, blobs, ref, pipeline), ref
+        # An archive says at its end what it is; all else at its beginning.
+        if self._copy is not None:
+            return await self._service.take(pipeline.sniffed, self._copy)
+        return self._media_type or self.look(pipeline)
+
+    def ref(self) -> BlobRef:
+        """Blocking, for a document that is held here is read."""
+        if self._blob is None:
+            return BlobRef(self._tenant, hashlib.sha256(self._held).hexdigest(), len(self._held))
+        return self._blob.ref
+
+    async def publish(self) -> None:
+        if self._blob is None:
+            await self._service.take(self._service.app.blobs.put, self._tenant, bytes(self._held))
+        else:
+            await self._service.take(self._blob.publish)
 
     async def _write(self) -> None:
         if self._blob is None:
             opening = _writing(self._service, self._service.app.blobs, self._tenant)
             self._blob = await self._stack.enter_async_context(opening)
+            if self._head.startswith(_ZIP):
+                # A draft cannot be read.
+                self._copy = self._stack.enter_context(_temporary())
         held, self._held = bytes(self._held), bytearray()
         if held:
             await self._service.take(self._blob.write, held)
+            if self._copy is not None:
+                await self._service.take(_copied, self._copy, held)
 
 
-def _looked_at(blobs: Blobs, ref: BlobRef, pipeline: Pipeline) -> str:
-    with blobs.open(ref) as file:
-        return pipeline.sniffed(file)
+def _temporary() -> IO[bytes]:
+    with in_temp_folder():
+        return TemporaryFile()
+
+
+def _copied(copy: IO[bytes], data: bytes) -> None:
+    with in_temp_folder():
+        copy.write(data)
 
 
 @asynccontextmanager

@@ -98,6 +98,16 @@ class Settings(BaseModel):
     retention_canceled_s: float | None = Field(
         None, ge=0, le=_CENTURY_S, description="Seconds that canceled tasks are kept; none keeps them."
     )
+    retention_remembered_s: float | None = Field(
+        None, ge=0, le=_CENTURY_S, description="Seconds that results are remembered for reuse; none keeps them."
+    )
+    gc_every_s: float | None = Field(
+        None,
+        ge=60,
+        le=_CENTURY_S,
+        description="Seconds after which workers do what store gc does, again and again; none: they do not."
+        " Only where no other ledger uses the same blobs.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
     log_format: Literal["auto", "console", "json"] = Field(
         "auto", description="Form of the log; auto is console on a terminal and JSON lines elsewhere."

@@ -197,6 +197,9 @@ class Ledger(Protocol):
     def forget(self, tenant: str, document: str, action: Action) -> int:
         """Drop what is remembered of a document."""
 
+    def forget_older(self, older_than_s: float, action: Action, *, most: int = 1000) -> int:
+        """Drop what was remembered longer ago, of all tenants; call again until it returns 0."""
+
     def add_key(self, key: ApiKey, action: Action) -> None:
         """Store an API key; adding the same id again changes nothing."""
 

@@ -99,6 +99,11 @@ def check_ages(older_than_s: object, most: object) -> None:
     check_count("most", most, least=1)
 
 
+def check_older(older_than_s: object, most: object) -> None:
+    check_duration("older_than_s", older_than_s)
+    check_count("most", most, least=1)
+
+
 def _listed(what: str, values: object, kinds: tuple[type, ...]) -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise BadInput(f"{what} is {ids.shown(values)}.", remedy="Give a list.")

@@ -19,6 +19,7 @@ from forebay.model.exchange import (
     Action,
     Hold,
     Release,
+    Remembered,
     Renewal,
     Reply,
     Session,
@@ -36,7 +37,15 @@ from forebay.rules.actions import audited
 from forebay.rules.pausing import Pauses
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_LANES, MAX_RESCUED
-from forebay.stores.checks import check_ages, check_batch, check_drain, check_exchange, check_repeat, check_targets
+from forebay.stores.checks import (
+    check_ages,
+    check_batch,
+    check_drain,
+    check_exchange,
+    check_older,
+    check_repeat,
+    check_targets,
+)
 from forebay.stores.unit_keys import UnitKeys
 from forebay.stores.unit_reads import verb
 
@@ -298,6 +307,20 @@ class UnitLedger(UnitKeys):
 
     @abstractmethod
     def _drop_remembered(self, tenant: str, document: str) -> int: ...
+
+    @abstractmethod
+    def _drop_result(self, kept: Remembered) -> None: ...
+
+    @verb
+    def forget_older(self, older_than_s: float, action: Action, *, most: int = 1000) -> int:
+        check_older(older_than_s, most)
+        now = self._clock.now()
+        old = list(islice((kept for kept in self._remembered() if kept.created_at < now - older_than_s), most))
+        for kept in old:
+            self._drop_result(kept)
+        if old:
+            self._record(audited(action, "forget", list(dict.fromkeys(kept.document for kept in old)), now), [])
+        return len(old)
 
     @verb
     def prune(self, older_than_s: Mapping[Status, float], action: Action, *, most: int = 1000) -> int:

@@ -227,6 +227,9 @@ class FaultyLedger:
     def forget(self, tenant: str, document: str, action: Action) -> int:
         return self._call(self._ledger.forget, tenant, document, action)
 
+    def forget_older(self, older_than_s: float, action: Action, *, most: int = 1000) -> int:
+        return self._call(self._ledger.forget_older, older_than_s, action, most=most)
+
     def blobs_in_use(self, tenant: str, sha256s: Sequence[str]) -> set[str]:
         return self._call(self._ledger.blobs_in_use, tenant, sha256s)
 

@@ -9,6 +9,7 @@ import pytest
 from forebay.errors import BadInput
 from forebay.model.task import NewTask
 from forebay.stores.address import open_ledger
+from forebay.stores.limit_address import open_limits
 from forebay.stores.memory.ledger import MemoryLedger
 from forebay.stores.postgres.ledger import PostgresLedger
 
@@ -104,3 +105,9 @@ def test_a_password_in_an_address_is_not_shown(scheme: str) -> None:
     with pytest.raises(BadInput) as caught:
         open_ledger(f"{scheme}://user:hunter2@host/db")
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", [".", "a..b", "a" * 64])
+def test_a_host_that_can_be_no_name_is_refused_before_it_is_looked_up(host: str) -> None:
+    with pytest.raises(BadInput, match="Redis"):
+        open_limits(f"redis://:hunter2@{host}/0", "dev")

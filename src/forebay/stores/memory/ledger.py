@@ -230,6 +230,9 @@ class MemoryLedger(UnitLedger):
             del self._reuse[key]
         return len(gone)
 
+    def _drop_result(self, kept: Remembered) -> None:
+        self._reuse.pop((kept.tenant, kept.key), None)
+
     def close(self) -> None:
         """The data stays with the object, and nobody can reach it any more."""
         self.closed = True

@@ -283,8 +283,11 @@ class ObjectsLedger(UnitLedger):
     def _drop_remembered(self, tenant: str, document: str) -> int:
         kept = [one for one in self._remembered() if (one.tenant, one.document) == (tenant, document)]
         for one in kept:
-            obstore.delete(self._store, f"remembered/{one.tenant}/{one.key}")
+            self._drop_result(one)
         return len(kept)
+
+    def _drop_result(self, kept: Remembered) -> None:
+        obstore.delete(self._store, f"remembered/{kept.tenant}/{kept.key}")
 
     def close(self) -> None:
         """Nothing is held between calls."""

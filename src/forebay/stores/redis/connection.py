@@ -137,6 +137,7 @@ def _shown(address: str) -> str:
         parts = urlsplit(address)
         known = parts.scheme in _SCHEMES
         host, port = parts.hostname or "localhost", parts.port or 6379
+        host.encode("idna")  # as it is looked up: not every text can be a name
     except (ValueError, AttributeError, TypeError):
         raise BadInput("That is no address of a Redis server.", remedy=_REMEDY) from None
     if not known:

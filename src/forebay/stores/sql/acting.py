@@ -188,6 +188,14 @@ def forget(tx: Transaction, tenant: str, document: str, action: Action) -> Steps
     return len(gone)
 
 
+def forget_older(tx: Transaction, older_than_s: float, action: Action, most: int) -> Steps[int]:
+    gone = yield from tx.one("forget_older", age_s=older_than_s, most=most)
+    # Called again until nothing is left, with the same action: recorded once.
+    if gone and not (yield from tx.one("audited", id=action.id)):
+        record(tx, "forget", list(dict.fromkeys(row[0] for row in gone)), action, [])
+    return len(gone)
+
+
 def lose_result(unit: Unit, target: str, now: float, *, result_blob: str | None) -> Acted:
     return actions.lose_result(unit, target, result_blob, now)
 

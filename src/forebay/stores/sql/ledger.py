@@ -39,6 +39,7 @@ from forebay.stores.checks import (
     check_drain,
     check_exchange,
     check_key,
+    check_older,
     check_pause,
     check_request,
     check_targets,
@@ -215,6 +216,10 @@ class SqlLedger(ABC):
 
     def forget(self, tenant: str, document: str, action: Action) -> int:
         return self._write(acting.forget, tenant, document, action)
+
+    def forget_older(self, older_than_s: float, action: Action, *, most: int = 1000) -> int:
+        check_older(older_than_s, most)
+        return self._write(acting.forget_older, older_than_s, action, most)
 
     def add_key(self, key: ApiKey, action: Action) -> None:
         self._write(keys.add, check_key(key, action), action)

@@ -55,6 +55,21 @@ class ReusePromises(LedgerCase):
         assert len(ledger.audit()) == 1
         assert ledger.recall("default", [blob(1)]) == []
 
+    def test_what_was_remembered_long_ago_is_forgotten_as_many_at_once_as_asked_for(
+        self, ledger: Ledger, clock: ManualClock
+    ) -> None:
+        ledger.remember([_result(1), _result(2, document=blob(101)), _result(1, tenant="acme")])
+        clock.advance(100)
+        ledger.remember([_result(3)])
+        asked = action()
+        assert ledger.forget_older(101, asked) == 0
+        assert ledger.audit() == []
+        counts = [ledger.forget_older(50, asked, most=2) for _ in range(3)]
+        assert counts == [2, 1, 0]
+        assert [kept.key for kept in ledger.recall("default", [blob(n) for n in range(9)])] == [blob(3)]
+        assert ledger.recall("acme", [blob(1)]) == []
+        assert [row.verb for row in ledger.audit()] == ["forget"]
+
     def test_what_was_forgotten_can_be_remembered_anew(self, ledger: Ledger) -> None:
         ledger.remember([_result(1, result=1)])
         ledger.forget("default", DOCUMENT, action())
