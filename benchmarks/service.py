@@ -1,6 +1,6 @@
 """The HTTP API under load: listeners, submissions at a rate, looks at jobs, one large upload; and what it costs.
 
-A server without a worker on SQLite, in a process of its own; clients in this one, on the same cores.
+Servers without a worker on one SQLite ledger, each in a process of its own; clients in this one, on the same cores.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,13 @@ class Target:
 
 
 @contextmanager
-def started(home: Path) -> Iterator[Target]:
+def started(home: Path, core: int | None = None) -> Iterator[Target]:
     command = [sys.executable, "-m", "forebay", "serve", "--no-worker", "--port", "0", "-o", "ndjson"]
     variables = {**os.environ, "FOREBAY_HOME": str(home), "FOREBAY_LOG_LEVEL": "warning"}
     variables["FOREBAY_UPLOAD_MAX_BYTES"] = str(2 * _LARGE)
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as process:
+        if core is not None:
+            os.sched_setaffinity(process.pid, {core})  # before it has threads, which inherit it
         try:
             assert process.stdout is not None
             yield Target(json.loads(process.stdout.readline())["address"], process.pid)
@@ -75,8 +78,10 @@ def text(number: int) -> bytes:
 
 
 class Load:
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    """Asks one server after the other, as a balancer would."""
+
+    def __init__(self, askers: Sequence[Asker]) -> None:
+        self._askers = cycle(askers)
         self.statuses: Counter[str] = Counter()
         self.looks_ms: list[float] = []
         self.submits_ms: list[float] = []
@@ -86,7 +91,7 @@ class Load:
     async def submit(self, number: int) -> None:
         """Each text is another one."""
         began = time.perf_counter()
-        answer = await self._asker.ask("POST", _SEGMENT, text(number))
+        answer = await next(self._askers).ask("POST", _SEGMENT, text(number))
         self.submits_ms.append(1000 * (time.perf_counter() - began))
         self.statuses[f"submit {answer.status}"] += 1
         if answer.status == 202:
@@ -94,12 +99,12 @@ class Load:
 
     async def look(self, number: int) -> None:
         began = time.perf_counter()
-        answer = await self._asker.ask("GET", f"/v1/jobs/{self.jobs[number % len(self.jobs)]}")
+        answer = await next(self._askers).ask("GET", f"/v1/jobs/{self.jobs[number % len(self.jobs)]}")
         self.looks_ms.append(1000 * (time.perf_counter() - began))
         self.statuses[f"look {answer.status}"] += 1
 
     async def listen(self, path: str) -> None:
-        async with self._asker.listen(path) as (status, lines):
+        async with next(self._askers).listen(path) as (status, lines):
             self.statuses[f"listen {status}"] += 1
             async for line in lines:
                 self.heard += line.startswith(b"event: ")
@@ -139,24 +144,29 @@ class Load:
         print(f"{per_s}/s asked for, {reached:.0f}/s accepted")
 
 
-async def measured(target: Target, listeners: int, per_s: int, seconds: float) -> None:
-    with closing(Asker(target.address)) as asker:
-        load = Load(asker)
+async def measured(targets: Sequence[Target], listeners: int, per_s: int, seconds: float) -> None:
+    def memory_mb(field: str = "VmRSS") -> str:
+        return " + ".join(f"{target.memory_mb(field):.0f}" for target in targets) + " MB"
+
+    def cpu_s() -> float:
+        return sum(target.cpu_s() for target in targets)
+
+    with ExitStack() as stack:
+        load = Load([stack.enter_context(closing(Asker(target.address))) for target in targets])
         for start in range(0, listeners, 20):
             await asyncio.gather(*(load.submit(number) for number in range(start, min(start + 20, listeners))))
-        print(f"{'empty of listeners':<32} {target.memory_mb():6.0f} MB")
+        print(f"{'empty of listeners':<32} {memory_mb()}")
         paths = [f"/v1/jobs/{job_id}/events" for job_id in load.jobs] + ["/v1/events"] * 10
         listening = [asyncio.create_task(load.listen(path)) for path in paths]
         await load.all_told(len(paths))
-        print(f"{f'{len(paths)} listeners':<32} {target.memory_mb():6.0f} MB, {load.heard} events heard")
+        print(f"{f'{len(paths)} listeners':<32} {memory_mb()}, {load.heard} events heard")
         load.submits_ms.clear()
-        used, own = target.cpu_s(), _own_cpu_s()
+        used, own = cpu_s(), _own_cpu_s()
         await load.at_a_rate(per_s, seconds)
-        spent_ms, own_ms = (1000 * more / (per_s * seconds) for more in (target.cpu_s() - used, _own_cpu_s() - own))
+        spent_ms, own_ms = (1000 * more / (per_s * seconds) for more in (cpu_s() - used, _own_cpu_s() - own))
         print(f"{'CPU for a submission':<32} {spent_ms:6.1f} ms, with all that was told meanwhile")
         print(f"{'and of the client that asked':<32} {own_ms:6.1f} ms, on the same cores")
-        most_mb = target.memory_mb("VmHWM")
-        print(f"{'after that load':<32} {target.memory_mb():6.0f} MB, peak {most_mb:.0f} MB, {load.heard} events heard")
+        print(f"{'after that load':<32} {memory_mb()}, peak {memory_mb('VmHWM')}, {load.heard} events heard")
         for each in listening:
             each.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
@@ -187,6 +197,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--listeners", type=int, default=1000)
     parser.add_argument("--rate", type=int, default=200)
+    parser.add_argument("--servers", type=int, nargs="+", default=[1, 2], help="how many on one home; each in turn")
+    parser.add_argument("--unpinned", action="store_true", help="do not keep each server on one core")
     parser.add_argument("--seconds", type=float, default=10)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -194,8 +206,14 @@ def main() -> None:
         print(f"fdatasync of 4 KiB: {synced_ms:.2f} ms (median), {1000 / synced_ms:.0f}/s")
         with started(Path(folder) / "large") as target:
             asyncio.run(large(target))
-        with started(Path(folder) / "many") as target:
-            asyncio.run(measured(target, asked.listeners, asked.rate, asked.seconds))
+        for count in asked.servers:
+            kept = "wherever the system puts them" if asked.unpinned else "each kept on one core"
+            print(f"\nservers: {count}, {kept}; load {os.getloadavg()[0]:.1f}")
+            with ExitStack() as stack:
+                home = Path(folder) / f"many-{count}"
+                cores = [None] * count if asked.unpinned else islice(cycle(sorted(os.sched_getaffinity(0))), count)
+                targets = [stack.enter_context(started(home, core)) for core in cores]
+                asyncio.run(measured(targets, asked.listeners, asked.rate, asked.seconds))
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ def test_a_body_that_trickles_is_let_go(app: Forebay, tmp_path: Path) -> None:
 
 
 def test_too_many_uploads_at_once_are_told_to_wait(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MAX_AT_ONCE", 1)
+    monkeypatch.setattr(uploads, "MAX_HELD_BYTES", max(9999, len(DOCUMENT)))
     with serving(app) as service:
         with socket.create_connection(service.place, 10) as first:
             first.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n%PDF-1.4")

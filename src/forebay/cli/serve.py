@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ _BUILT_IN = "forebay.app.builtin:app"
 _NEEDED = ("fastapi", "httptools", "uvicorn", "python_multipart")
 _MAX_PORT = 65_535
 _MAX_CONCURRENCY = 1000
+_GARBAGE = (20_000, 20, 20)
 
 
 def serve(
@@ -90,6 +92,7 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
             else:
                 output.write([{"address": address, "worker": worker is not None}], common.output, one=True)
                 sys.stdout.flush()
+            _collect_rarely()
 
         loopback = serving.is_loopback(chosen)
         served = serving.serve(app, listening, keyed=keyed, loopback=loopback, worker=worker, on_ready=ready)
@@ -97,3 +100,10 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
+
+
+def _collect_rarely() -> None:
+    """A look for garbage among all there is, with thousands who listen, holds up everybody for a tenth of a second."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)

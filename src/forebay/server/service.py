@@ -55,7 +55,7 @@ class Service:
         self.stopping = asyncio.Event()
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
-        self.uploads = 0
+        self.held_bytes = 0
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s

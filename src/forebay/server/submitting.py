@@ -57,9 +57,13 @@ async def submit(
             if upload.fields:
                 asked = orders.order_of({**said, **upload.fields}, "form")
                 await _check_callback(service, upload.fields.get("callback"))
-            job = await service.ask(_made, service.app, upload, asked, caller.own_tenant, idempotency_key)
-            # Not before: nothing may stay of a document that is refused.
-            await upload.keep()
+            made = partial(_made, service.app, upload, asked, caller.own_tenant, idempotency_key)
+            if idempotency_key is None and asked.callback is None:
+                # No store is asked, so that it cannot be silent: one thread does both.
+                job = await service.take(_made_and_kept, made, upload)
+            else:
+                job = await service.ask(made)
+                await service.take(upload.keep)
             done = await service.ask(service.app.store, job)
     location = f"/v1/jobs/{done.id}"
     replayed = {"forebay-replayed": "true"} if done.outcome == "existing" else {}
@@ -92,6 +96,13 @@ def _made(app: Forebay, upload: Upload, asked: orders.JobOrder, tenant: str, key
         priority=asked.priority,
         tags=tuple(asked.tags),
     )
+
+
+def _made_and_kept(made: Callable[[], NewJob], upload: Upload) -> NewJob:
+    """In this order: nothing may stay of a document that is refused."""
+    job = made()
+    upload.keep()
+    return job
 
 
 def _pipeline(service: Service, said: Mapping[str, str], fields: Mapping[str, str]) -> Pipeline:

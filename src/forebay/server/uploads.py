@@ -23,9 +23,9 @@ from forebay.server.multipart import Form
 from forebay.server.problems import Refused
 from forebay.server.service import Service
 
-MAX_AT_ONCE: Final = 64
 _FORM = "multipart/form-data"
 _PIECE = 1 << 20
+MAX_HELD_BYTES: Final = 64 * _PIECE
 _HEAD_BYTES = 64 * 1024
 _ZIP = b"PK\x03\x04"
 _LEAST_BYTES_S = 1024
@@ -55,9 +55,9 @@ class Upload:
         given = name or self._name or "document"
         return intake.Document(ref.sha256, ref.size or 0, self._media_type, intake.label(given))
 
-    async def keep(self) -> None:
-        """Durable when it returns."""
-        await self._taken.publish()
+    def keep(self) -> None:
+        """Blocking; durable when it returns."""
+        self._taken.publish()
 
 
 @asynccontextmanager
@@ -68,17 +68,19 @@ async def received(
     most = service.app.settings.upload_max_bytes
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
-    check_length(request, most if form is None else most + _FORM_BYTES, remedy=_SMALLER)
-    if service.uploads >= MAX_AT_ONCE:
+    length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=_SMALLER)
+    # No more of it than a piece is held here at a time.
+    held = _PIECE if length is None or length < 0 else min(length, _PIECE)
+    if service.held_bytes + held > MAX_HELD_BYTES:
         raise Refused(
             503,
             "too_many_uploads",
-            f"{MAX_AT_ONCE} documents are being sent already.",
+            "As many documents are being sent already as there is memory for.",
             remedy="Send it in a moment.",
             headers={"retry-after": "5"},
             closing=True,
         )
-    service.uploads += 1
+    service.held_bytes += held
     try:
         async with AsyncExitStack() as stack:
             taking = _Taking(service, tenant, most, stack)
@@ -93,7 +95,7 @@ async def received(
             media_type = await taking.finished(chosen(fields))
             yield Upload(taking, media_type, form.file_name if form else None, fields)
     finally:
-        service.uploads -= 1
+        service.held_bytes -= held
 
 
 class _Taking:
@@ -145,11 +147,11 @@ class _Taking:
             return BlobRef(self._tenant, hashlib.sha256(self._held).hexdigest(), len(self._held))
         return self._blob.ref
 
-    async def publish(self) -> None:
+    def publish(self) -> None:
         if self._blob is None:
-            await self._service.take(self._service.app.blobs.put, self._tenant, bytes(self._held))
+            self._service.app.blobs.put(self._tenant, bytes(self._held))
         else:
-            await self._service.take(self._blob.publish)
+            self._blob.publish()
 
     async def _write(self) -> None:
         if self._blob is None:

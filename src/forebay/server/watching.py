@@ -21,10 +21,10 @@ log = logging.getLogger("forebay.server")
 MAX_LISTENERS = 2000
 SHOWN_JOBS = 50
 _TOGETHER = 500
-_PAUSE_S = 0.1
+_PAUSE_S = 0.25
 _POLL_S = 2.0
 _LOOK_AGAIN_S = 15.0
-_SHARE = 4  # a round may take up a fifth of the time
+_SHARE = 9  # a round may take up a tenth of the time
 
 
 class News(NamedTuple):
