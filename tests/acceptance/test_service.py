@@ -25,7 +25,6 @@ from forebay.model.exchange import Action, Submitted
 from forebay.model.job import Job
 from forebay.model.query import Query
 from forebay.model.task import Role, Status
-from forebay.server import submitting
 from tests.acceptance.fleet import Fleet, until
 from tests.acceptance.load import CLIENTS, Told, struck, was_accepted
 from tests.pipelines.ground import pdf
@@ -173,8 +172,8 @@ def test_a_server_that_answers_before_it_has_stored_is_found_out(
     def hasty(*_: object) -> Submitted:
         return Submitted(ids.random_id(), "created")
 
-    monkeypatch.setattr(submitting, "_stored", hasty)
     with Forebay(f"sqlite:///{tmp_path}/forebay.db", blobs=f"file://{tmp_path}/blobs") as app:
+        monkeypatch.setattr(app, "store", hasty)
         with serving(app) as service:
             told = struck(service, service.stop)
         assert lost(app, told) == told.all_accepted
