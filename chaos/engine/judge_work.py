@@ -83,13 +83,20 @@ def _counts(task: Task, history: list[Attempt], handed_back: int) -> Iterator[st
         yield f"T4 task {task.id}: {task.claim_count} tokens, {len(history)} attempts, {handed_back} handed back"
 
 
+def _recorded(row: Attempt, outcome: str, error_class: str | None) -> bool:
+    """Of a task that ends its workers nobody settles the last attempt: who finds it lost once too often tells of it."""
+    if error_class == "poison":
+        return (row.outcome, row.status) == ("lost", outcome)
+    return bool(row.settled) and row.outcome == outcome
+
+
 def acknowledged(evidence: Evidence) -> Iterator[str]:
     """T3, T6: what a worker was told to be recorded is recorded; what was fenced is not."""
     rows = {(task_id, one.attempt): one for task_id, history in evidence.rows.history.items() for one in history}
     for event, outcome in _SETTLED_AS.items():
         for record in evidence.told(event):
             row = rows.get((record["task_id"], record["attempt"]))
-            if row is None or not row.settled or row.outcome != outcome:
+            if row is None or not _recorded(row, outcome, record.get("error_class")):
                 was = "is not there" if row is None else f"was {row.outcome}"
                 yield f"T3 task {record['task_id']}: acknowledged as {outcome}, attempt {record['attempt']} {was}"
     for record in evidence.told("task_fenced"):

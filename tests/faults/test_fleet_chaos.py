@@ -120,6 +120,10 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
     ),
     "a call in a cool-down": (call_in_cooldown, "narrow: L3 call"),
     "slots that never came back": (idle_rest, "narrow: L4"),
+    "a task that was not poisoned is told to be": (
+        journal("w*", "task_completed", lambda one: [one | {"e": "task_failed", "error_class": "poison"}]),
+        "acknowledged as failed, attempt",
+    ),
     "a worker gave up": (journal("w*", "worker_started", lambda one: [one, one | {"e": "gave_up"}]), "gave up"),
 }
 
