@@ -79,9 +79,12 @@ def _freezes(evidence: Evidence) -> dict[str, list[tuple[float, float]]]:
 
 
 def _excused(freezes: list[tuple[float, float]], attempt: Attempt, record: Record) -> bool:
-    """Frozen between its last look at the lease and the call: the one hole that no lease closes, once per freeze."""
+    """Frozen between its last look at the lease and the call: the one hole that no lease closes, once per freeze.
+
+    A child of it may call in the midst of the freeze: nobody was awake to stop it.
+    """
     for freeze in freezes:
-        if attempt.claimed_at <= freeze[1] <= record["w"]:
+        if attempt.claimed_at <= freeze[1] and freeze[0] <= record["w"]:
             freezes.remove(freeze)
             return True
     return False

@@ -100,6 +100,13 @@ def idle_rest(folder: Path) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in records if one.get("call") not in gone))
 
 
+def all_gave_up(folder: Path) -> None:
+    """All of them: who was told to hurry may."""
+    for path in (folder / "logs").glob("w*.jsonl"):
+        with path.open("a") as file:
+            file.write(json.dumps({"e": "gave_up", "m": 0, "w": 0}) + "\n")
+
+
 DOCTORS: dict[str, tuple[Doctor, str]] = {
     "an accepted task is gone": (sql(f"DELETE FROM tasks WHERE seq = {QUICK}"), "accepted, and gone"),
     "a task never ended": (sql(f"UPDATE tasks SET status = 'pending' WHERE seq = {QUICK}"), "is pending at the end"),
@@ -124,7 +131,7 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
         journal("w*", "task_completed", lambda one: [one | {"e": "task_failed", "error_class": "poison"}]),
         "acknowledged as failed, attempt",
     ),
-    "a worker gave up": (journal("w*", "worker_started", lambda one: [one, one | {"e": "gave_up"}]), "gave up"),
+    "a worker gave up": (all_gave_up, "gave up"),
 }
 
 
