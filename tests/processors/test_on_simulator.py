@@ -320,12 +320,7 @@ def test_what_is_killed_between_call_and_result_repeats_no_more_than_was_under_w
             stored = app.ledger.list_tasks(Query(role=Role.CHUNK, status=Status.COMPLETED)).items
             return len(sim.calls("docai.process")) - len(stored)
 
-        try:
-            until(lambda: process.poll() is not None or (len(sim.calls("docai.process")) == 6 and under_way() == 3))
-            assert process.poll() is None
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        kill_when(process, lambda: len(sim.calls("docai.process")) == 6 and under_way() == 3)
         lost = under_way()
     assert 1 <= lost <= 3
     subprocess.run(command, cwd=tmp_path, env=environ, check=True, capture_output=True, timeout=50)
@@ -335,6 +330,16 @@ def test_what_is_killed_between_call_and_result_repeats_no_more_than_was_under_w
     assert seen["peak_in_flight"] <= 3
     text = (tmp_path / "scan.md").read_text()
     assert [f"Page {number} of" in text for number in range(1, 181)] == [True] * 180
+
+
+def kill_when(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:
+    """With -9, and its children with it."""
+    try:
+        until(lambda: process.poll() is not None or ready())
+        assert process.poll() is None
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -411,12 +416,7 @@ def test_questions_of_a_killed_worker_are_asked_again_and_no_others(sim: Simulat
             return len(sim.calls("openai.chat")) - len(app.ledger.list_tasks(Query(status=Status.COMPLETED)).items)
 
         process = subprocess.Popen(command, env=environ, start_new_session=True, stdout=quiet, stderr=quiet)
-        try:
-            until(lambda: process.poll() is not None or (len(sim.calls("openai.chat")) == 6 and under_way() == 3))
-            assert process.poll() is None
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        kill_when(process, lambda: len(sim.calls("openai.chat")) == 6 and under_way() == 3)
         lost = under_way()
         assert 1 <= lost <= 3
         again = subprocess.Popen(command, env=environ, start_new_session=True, stdout=quiet, stderr=quiet)
