@@ -119,7 +119,7 @@ class Conductor(engine.Conductor):
     def _rest(self) -> None:
         until = time.monotonic() + (REST_S / 8 if self._fleet.sabotage else REST_S)
         refuses_at = time.monotonic() + _RECOVERED_S
-        busy = {name: rules.in_flight for name, rules in RULES.items() if not rules.windows}
+        busy = {name: rules.in_flight for name, rules in RULES.items()}
         while (busy or refuses_at) and time.monotonic() < until:
             time.sleep(engine.TICK_S)
             if refuses_at and time.monotonic() >= refuses_at:

@@ -11,8 +11,10 @@ from typing import Any, Self, TypeVar
 
 from forebay import Context, Limit, Window
 from forebay.blobs import Blobs
+from forebay.clock import steady
 from forebay.engine.content import Content
 from forebay.engine.desk import LedgerDesk
+from forebay.engine.lease import Lease
 from forebay.engine.slots import Calls
 from forebay.limits import Limiter
 from forebay.model.exchange import Usage
@@ -107,6 +109,10 @@ class Provider:
 
 
 class _Waits:
+    def __init__(self) -> None:
+        self.lease = Lease(3600)
+        self.lease.renewed(steady())
+
     def pause(self, *, ours: bool) -> None: ...
 
     def resume(self, *, ours: bool, got: bool) -> None: ...

@@ -14,12 +14,12 @@ from forebay.child import guard
 from forebay.child.slots import ChildCalls
 from forebay.clock import steady
 from forebay.engine import outcomes, report, wire
-from forebay.engine.content import Content
 from forebay.engine.context import Context
 from forebay.engine.desk import runnable, unpacked
-from forebay.engine.registry import Kind, call_arguments
+from forebay.engine.registry import call_arguments
 from forebay.engine.wire import Message
 from forebay.model.exchange import Usage
+from forebay.model.job import Event
 from forebay.model.outcome import Failed, Outcome
 from forebay.model.task import Task
 from forebay.rules.verdict import ErrorClass
@@ -119,8 +119,8 @@ class LineDesk:
         tasks, following = self.ask(["chunks", after])
         return [unpacked(task) for task in tasks], following
 
-    def lost(self, task_id: str, blob: str) -> None:
-        self.ask(["lost", task_id, blob])
+    def lost(self, task_id: str, blob: str, told: Event | None = None) -> None:
+        self.ask(["lost", task_id, blob, None if told is None else [told.name, dict(told.fields)]])
 
     def progress(self, share: float, note: str) -> None:
         self.say({"progress": [share, note]})
@@ -134,9 +134,6 @@ def serve(connection: socket.socket, tickets: int, app: Forebay, cpu_s: float | 
     line.send({"ready": True})
     while (task := line.task()) is not None:
         desk = LineDesk(line, task)
-        if steady() > line.sure_until:
-            desk.say({"unsure": True})
-            continue
         if cpu_s is not None:
             guard.bound_cpu(cpu_s)
         desk.say(_run(line, desk, app, task))
@@ -150,7 +147,10 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
     calls = ChildCalls(desk.ask, desk.say)
     context = Context(task, desk, app.content, calls=lambda: calls, stopping=lambda: line.stopping(task))
     try:
-        value = _called(kind, context, app.content, task)
+        positional, named = call_arguments(app.content.payload(task))
+        if steady() >= line.sure_until and not desk.ask(["begin"]):
+            return {"unsure": True}
+        value = kind.handler(context, *positional, **named)
         if kind.chunk_kind is not None:
             return {"chunks": list(value)}
         outcome: Outcome = app.content.completed(value, task.tenant)
@@ -162,8 +162,3 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
 
 
 _SPENT = {ErrorClass.PARSER_MEMORY}
-
-
-def _called(kind: Kind, context: Context, content: Content, task: Task) -> Any:  # noqa: ANN401 - the handler's own
-    positional, named = call_arguments(content.payload(task))
-    return kind.handler(context, *positional, **named)

@@ -48,6 +48,21 @@ class BlockingAttempt(Attempt):
         if self.why is None and self.slot is slot:
             self._pool.add(self)
 
+    @property
+    def sure_until(self) -> float:
+        """Until when its handler may begin without asking: its task is ours by then, and its slot counts."""
+        until = self.lease.sure_until
+        return until if self.slot is None else min(until, self.slot.fresh_until)
+
+    async def may_begin(self) -> bool:
+        """Asked by its child, which has come to its handler later than that."""
+        if self.slot is not None:
+            try:
+                await self.slot.astart()
+            except ForebayError:
+                return False
+        return self.why is None and self.lease.sure
+
     def _take_back(self) -> bool:
         return self._pool.take_back(self)
 
@@ -69,9 +84,9 @@ class BlockingAttempt(Attempt):
     def answered(self, message: Message) -> None:
         failpoint.reach("response_read")
         if "unsure" in message:
-            # The child would not start it, because our lease was over by then.
+            # Its handler did not begin.
             self.started_at = None
-            self.report(None)
+            self.report_stopped()
         elif self.why in {Why.TIMEOUT, Why.DEADLINE, Why.LEASE_LOST}:
             self.report_stopped()
         elif "chunks" in message:

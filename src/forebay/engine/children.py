@@ -23,6 +23,7 @@ from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, 
 from forebay.engine.watch import Watch
 from forebay.engine.wire import Message
 from forebay.model.exchange import Usage
+from forebay.model.job import Event
 from forebay.observe import emit
 
 _CHECKPOINT_S = 0.25
@@ -134,7 +135,7 @@ class Child(asyncio.Protocol):
         os.write(self._tickets_in, bytes([self._series]) * len(attempts))
         if self._transport is not None:
             tasks = [to_run(attempt.task) for attempt in attempts]
-            sure_until = attempts[0].lease.sure_until
+            sure_until = min(attempt.sure_until for attempt in attempts)
             self._transport.write(wire.pack({"run": tasks, "series": self._series, "sure_until": sure_until}))
         if idle:
             self.queue[0].begin()
@@ -255,11 +256,16 @@ class Child(asyncio.Protocol):
 
     async def _answer(self, head: BlockingAttempt, verb: str, *arguments: Any) -> Any:  # noqa: ANN401 - JSON
         match verb:
+            case "begin":
+                return await head.may_begin()
             case "chunks":
                 tasks, following = await asyncio.to_thread(head.desk.chunks, arguments[0])
                 return [[packed(task) for task in tasks], following]
             case "lost":
-                return await asyncio.to_thread(head.desk.lost, arguments[0], arguments[1])
+                task_id, blob, told = arguments
+                return await asyncio.to_thread(
+                    head.desk.lost, task_id, blob, told and Event(name=told[0], fields=told[1])
+                )
             case "slot":
                 return (await head.calls.enter(*arguments)).limit
             case "start":
@@ -278,6 +284,8 @@ class Child(asyncio.Protocol):
         self._left = self._take_tickets()
         self.gone.set_result(None)
         self.watch.close()
+        for asked in self._asked:
+            asked.cancel()
         self._close_files()
         ended = ChildEnded(self._process.poll(), self._said)
         if not self.ready.done():

@@ -15,6 +15,7 @@ from forebay.engine.signals import Stopped
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.model.exchange import Usage
+from forebay.model.job import Event
 from forebay.model.limit import check_seconds, check_units
 from forebay.model.task import Task
 
@@ -164,9 +165,9 @@ class Context:
         """In a merge: the job's chunks in order, with their results."""
         return Chunks(self._desk, self._content)
 
-    def lost(self, chunk: Task) -> None:
-        """In a merge: have a chunk done again whose stored result cannot be read."""
-        self._desk.lost(chunk.id, chunk.result_blob or "")
+    def lost(self, chunk: Task, told: Event | None = None) -> None:
+        """In a merge: have a chunk done again whose stored result cannot be read; its job tells of it."""
+        self._desk.lost(chunk.id, chunk.result_blob or "", told)
 
     def stop(self) -> None:
         self._stopped = True

@@ -11,6 +11,7 @@ from forebay.engine.content import Content
 from forebay.engine.signals import Stopped
 from forebay.errors import NotFound, ResultCorrupt
 from forebay.model.exchange import Action, Usage
+from forebay.model.job import Event
 from forebay.model.payload import Json
 from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
@@ -37,8 +38,8 @@ class Desk(Protocol):
     def chunks(self, after: str | None) -> tuple[list[Task], str | None]:
         """A page of the job's chunks with their results, and the cursor of the next."""
 
-    def lost(self, task_id: str, blob: str) -> None:
-        """Have a chunk done again whose stored result is missing or damaged."""
+    def lost(self, task_id: str, blob: str, told: Event | None = None) -> None:
+        """Have a chunk done again whose stored result is missing or damaged; its job tells of it."""
 
     def progress(self, share: float, note: str) -> None: ...
 
@@ -61,8 +62,8 @@ class LedgerDesk:
         whole = [self._ledger.get(task.id) for task in page.items]
         return [task for task in whole if task is not None], page.next
 
-    def lost(self, task_id: str, blob: str) -> None:
-        self._ledger.lose_result(task_id, blob, Action(who=self._worker, note="found while merging"))
+    def lost(self, task_id: str, blob: str, told: Event | None = None) -> None:
+        self._ledger.lose_result(task_id, blob, Action(who=self._worker, note="found while merging"), told=told)
 
     def progress(self, share: float, note: str) -> None:
         emit("task_progress", task_id=self._task.id, kind=self._task.kind, share=round(share, 4), note=note)

@@ -1,8 +1,12 @@
-"""Knows until when a worker may be sure of its session: no handler begins after that."""
+"""Knows until when a worker may be sure of its session: no handler begins after that, and gets no further slot."""
 
 from __future__ import annotations
 
+import asyncio
+
 from forebay.clock import steady
+
+_LOOK_S = 0.05
 
 
 class Lease:
@@ -15,6 +19,11 @@ class Lease:
     @property
     def sure(self) -> bool:
         return steady() < self.sure_until
+
+    async def until_sure(self) -> None:
+        """At once, as a rule. Whoever waits here for a session that is lost is stopped by its worker."""
+        while not self.sure:  # noqa: ASYNC110 - it is renewed from other threads, and rarely waited for
+            await asyncio.sleep(_LOOK_S)
 
     def renewed(self, asked_at: float) -> None:
         self.sure_until = max(self.sure_until, asked_at + self._lease_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from itertools import takewhile
 
 from forebay.engine import outcomes
 from forebay.engine.blocking import BlockingAttempt
@@ -92,7 +93,8 @@ class Pool:
         if attempt.slot is None:
             self._waiting.append(attempt)
         else:
-            self._waiting.appendleft(attempt)
+            holders = sum(1 for _ in takewhile(lambda each: each.slot is not None, self._waiting))
+            self._waiting.insert(holders, attempt)
         self._dispatch_soon()
 
     def take_back(self, attempt: BlockingAttempt) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +17,7 @@ from forebay.model.outcome import Completed, Failed, Outcome, Rescheduled
 from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
+    from forebay.engine.lease import Lease
     from forebay.limits import Limiter
 
 _DAY_S = 86_400.0
@@ -75,6 +77,9 @@ def _tell(slot: Slot, outcome: Outcome | None) -> None:
 class Waits(Protocol):
     """An attempt whose clock stands still while it waits for a slot."""
 
+    @property
+    def lease(self) -> Lease: ...
+
     def pause(self, *, ours: bool) -> None: ...
 
     def resume(self, *, ours: bool, got: bool) -> None: ...
@@ -121,13 +126,15 @@ class Calls:
 
     async def enter(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Slot:
         name = self.named(limit)
-        self._slots[name] = slot = self._limiter().slot(name, units=units, timeout_s=timeout_s, label=self._label)
+        asked = partial(self._limiter().slot, name, units=units, timeout_s=timeout_s, label=self._label)
+        self._slots[name] = slot = asked()
         ours = name == self._limit
         began_at = steady()
         self._waits_since.add(began_at)
         self._attempt.pause(ours=ours)
         try:
-            await slot.__aenter__()
+            while not await self._granted(slot):
+                self._slots[name] = slot = asked()
         except BaseException:
             self._slots.pop(name, None)
             raise
@@ -138,6 +145,15 @@ class Calls:
         if self._closed:
             give_back(slot, None, sent=False)  # it came too late for whoever wanted it
         return slot
+
+    async def _granted(self, slot: Slot) -> bool:
+        """False when the task may be another's by then: no call before we know, and others can use the slot."""
+        await self._attempt.lease.until_sure()
+        await slot.__aenter__()
+        if self._attempt.lease.sure or self._closed:
+            return True
+        give_back(slot, None, sent=False)
+        return False
 
     def held(self, limit: str) -> Slot:
         slot = self._slots.get(limit)

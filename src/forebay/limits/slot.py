@@ -218,11 +218,20 @@ class Slot:
         return (yield from self._stand(front=True))
 
     def _too_old(self, call: Call) -> bool:
+        return steady() >= self._fresh_until(call)
+
+    def _fresh_until(self, call: Call) -> float:
         line = call.line
         with line.lock:
             now = steady()
-            terms = line.terms
-            return terms is None or now >= line.sure_until or line.age_s(call, now) * 1000 > terms["start"]
+            if line.terms is None:
+                return now
+            return min(line.sure_until, now + line.terms["start"] / 1000 - line.age_s(call, now))
+
+    @property
+    def fresh_until(self) -> float:
+        """Until when, on the clock that nobody sets, the call may begin without `start` asking anew."""
+        return self._fresh_until(self._checked())
 
     def _is_late(self) -> bool:
         if self._call is None or self._ended:

@@ -22,7 +22,7 @@ async def merge(ground: Ground, ctx: Context, order: Order) -> Completed | Cance
     except Lost as first:
         lost = await asyncio.to_thread(_lose, ctx, found, first)
         which = ", ".join(str(each.task.chunk_index) for each in lost[:_NAMED]) + (", …" if len(lost) > _NAMED else "")
-        return Canceled(text=f"The result of chunk {which} is lost", events=tuple(each.event for each in lost))
+        return Canceled(text=f"The result of chunk {which} is lost")
     return Completed(result_json=json_text.encode(made.summary), result_blob=made.blob)
 
 
@@ -36,5 +36,5 @@ def _lose(ctx: Context, found: Whole, first: Lost) -> list[Lost]:
             except Lost as error:
                 lost.append(error)
     for each in lost:
-        ctx.lost(each.task)
+        ctx.lost(each.task, each.event)
     return lost

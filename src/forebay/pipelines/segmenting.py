@@ -127,7 +127,7 @@ async def _articles(ground: Ground, ctx: Context, payload: Mapping[str, Any]) ->
         try:
             starts = await asyncio.to_thread(markdown_of, order, page_count, found, markdown)
         except Lost as lost:
-            await asyncio.to_thread(ctx.lost, lost.task)
+            await asyncio.to_thread(ctx.lost, lost.task, lost.event)
             return _later(ctx)
         ctx.checkpoint()
         tasks = await _cut(ground, ctx, order, markdown, starts)

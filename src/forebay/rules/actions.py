@@ -109,7 +109,7 @@ def _undone(unit: Unit, target: str) -> list[Task]:
     return before_merge or [task for task in undone if unit.job and task.generation == unit.job.generation]
 
 
-def lose_result(unit: Unit, target: str, result_blob: str | None, now: float) -> Acted:
+def lose_result(unit: Unit, target: str, result_blob: str | None, now: float, told: Event | None = None) -> Acted:
     """Redo a completed task whose stored result is missing or differs from its sha256; burns no retry."""
     task = unit.tasks.get(target)
     if task is None:
@@ -125,6 +125,8 @@ def lose_result(unit: Unit, target: str, result_blob: str | None, now: float) ->
     _new_generation(unit, [task], now)
     index = {} if task.chunk_index is None else {"index": task.chunk_index}
     unit.note(Event(name="result_lost", fields=index), now)
+    if told is not None:
+        unit.note(told, now)
     _reopen(unit, task, Move.RESULT_LOST, now)
     return Acted(target, DONE)
 

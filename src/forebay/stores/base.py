@@ -123,10 +123,10 @@ class Ledger(Protocol):
 
     def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]: ...
 
-    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action, *, told: Event | None = None) -> Acted:
         """Run a completed task again because its result is gone or damaged; the job's merge runs again too.
 
-        A job that was asked to cancel is left alone: retry it instead.
+        A job that was asked to cancel is left alone: retry it instead. `told` is what its job tells of it beside.
         """
 
     def pause(self, lane: str, action: Action, *, until: float | None = None) -> Acted:

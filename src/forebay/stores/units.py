@@ -29,7 +29,7 @@ from forebay.model.exchange import (
     Usage,
     Want,
 )
-from forebay.model.job import NewJob
+from forebay.model.job import Event, NewJob
 from forebay.model.task import NewTask, Status, Task
 from forebay.rules import actions, pausing, settlement
 from forebay.rules import unit as units
@@ -264,9 +264,9 @@ class UnitLedger(UnitKeys):
         return self._act("force" if force else "retry", ids, action, step)
 
     @verb
-    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action, *, told: Event | None = None) -> Acted:
         def step(unit: Unit, target: str, now: float) -> Acted:
-            return actions.lose_result(unit, target, result_blob, now)
+            return actions.lose_result(unit, target, result_blob, now, told)
 
         return self._act("lose_result", [task_id], action, step)[0]
 

@@ -146,8 +146,8 @@ class FaultyLedger:
     def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]:
         return self._call(self._ledger.retry, ids, action, force=force)
 
-    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
-        return self._call(self._ledger.lose_result, task_id, result_blob, action)
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action, *, told: Event | None = None) -> Acted:
+        return self._call(self._ledger.lose_result, task_id, result_blob, action, told=told)
 
     def pause(self, lane: str, action: Action, *, until: float | None = None) -> Acted:
         return self._call(self._ledger.pause, lane, action, until=until)

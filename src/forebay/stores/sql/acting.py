@@ -8,6 +8,7 @@ from typing import Any
 
 from forebay.errors import NotFound
 from forebay.model.exchange import Acted, Action
+from forebay.model.job import Event
 from forebay.model.lane import Pause
 from forebay.model.task import Status, Task
 from forebay.rules import actions, pausing
@@ -196,8 +197,8 @@ def forget_older(tx: Transaction, older_than_s: float, action: Action, most: int
     return len(gone)
 
 
-def lose_result(unit: Unit, target: str, now: float, *, result_blob: str | None) -> Acted:
-    return actions.lose_result(unit, target, result_blob, now)
+def lose_result(unit: Unit, target: str, now: float, *, result_blob: str | None, told: Event | None) -> Acted:
+    return actions.lose_result(unit, target, result_blob, now, told)
 
 
 paused, resumed = pausing.paused, pausing.resumed

@@ -146,8 +146,8 @@ class SqlLedger(ABC):
     def retry(self, ids: Sequence[str], action: Action, *, force: bool = False) -> list[Acted]:
         return self._act("force" if force else "retry", ids, action, partial(actions.retry, force=force))
 
-    def lose_result(self, task_id: str, result_blob: str | None, action: Action) -> Acted:
-        step = partial(acting.lose_result, result_blob=result_blob)
+    def lose_result(self, task_id: str, result_blob: str | None, action: Action, *, told: Event | None = None) -> Acted:
+        step = partial(acting.lose_result, result_blob=result_blob, told=told)
         return self._act("lose_result", [task_id], action, step)[0]
 
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:

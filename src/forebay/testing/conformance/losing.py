@@ -5,6 +5,7 @@ from __future__ import annotations
 from forebay import ids
 from forebay.clock import ManualClock
 from forebay.model.exchange import Acted
+from forebay.model.job import Event
 from forebay.model.outcome import Completed, Failed
 from forebay.model.task import Status
 from forebay.stores.base import Ledger
@@ -44,6 +45,17 @@ class LostResultPromises(LedgerCase):
         assert job_row(ledger, job_id).status is Status.COMPLETED
         assert len(ledger.history(first)) == 1
         assert [past.outcome for past in ledger.history(second)] == ["completed", "completed"]
+
+    def test_what_was_found_is_told_in_the_same_step(self, ledger: Ledger, worker: Worker) -> None:
+        job_id, (_, second, _) = self._completed(ledger, worker)
+        told = Event(name="found", fields={"index": 1})
+        assert ledger.lose_result(second, blob(1), action(), told=told).done
+        assert [(each.name, each.fields) for each in ledger.events(job_id)][-2:] == [
+            ("result_lost", {"index": 1}),
+            ("found", {"index": 1}),
+        ]
+        assert ledger.lose_result(second, blob(1), action(), told=told).outcome == "changed"
+        assert event_names(ledger, job_id).count("found") == 1
 
     def test_a_lost_merge_runs_again_alone(self, ledger: Ledger, worker: Worker) -> None:
         job_id, (_, _, merge) = self._completed(ledger, worker)
