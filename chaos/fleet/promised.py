@@ -14,5 +14,5 @@ TRAIL_S = START_S + TRANSIT_S
 LONGEST_MS = 600
 RULES = {
     NARROW: Rules(in_flight=5, trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
-    PACED: Rules(in_flight=6, windows=(Window(24, 2.0),), trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
+    PACED: Rules(in_flight=4, windows=(Window(24, 2.0),), trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
 }
