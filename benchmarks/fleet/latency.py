@@ -15,10 +15,11 @@ from benchmarks.work.marks import Marks
 
 _WARM = 20
 _APART_S = (0.02, 0.05)
+_TURNS = 6
 
 
 def latency(ground: Ground, count: int, *, store: str = "PostgreSQL", rivals: bool = True) -> None:
-    """Both in turns of a third each, so that whatever else the machine does slows both alike."""
+    """Both in many turns, so that whatever else the machine does slows both alike."""
     print(
         f"\nlatency: submit to start, idle worker in another process; {count} submits, 20 to 50 ms apart; load {load()}"
     )
@@ -26,16 +27,16 @@ def latency(ground: Ground, count: int, *, store: str = "PostgreSQL", rivals: bo
     contenders.append(Contender(f"Forebay {store}", "ours", store=store))
     times: dict[str, list[float]] = {each.name: [] for each in contenders}
     shares: dict[str, list[float]] = {each.name: [] for each in contenders}
-    for _ in range(3):
+    for _ in range(_TURNS):
         for contender in contenders:
-            found, share = _measure(contender, -(-count // 3), ground)
+            found, share = _measure(contender, -(-count // _TURNS), ground)
             times[contender.name] += found
             shares[contender.name].append(share)
     print(f"{'':>45} {'p50 ms':>8} {'p99 ms':>8} {'worker CPU':>11}")
     rows = []
     for contender in contenders:
         p50, p99 = (percentile(times[contender.name], percent) for percent in (50, 99))
-        cpu = sum(shares[contender.name]) / 3
+        cpu = sum(shares[contender.name]) / _TURNS
         rows.append({"name": contender.name, "p50_ms": p50, "p99_ms": p99, "cpu": cpu})
         print(f"{contender.name:>45} {p50:>8.2f} {p99:>8.2f} {cpu:>10.1%}")
     verdicts = []

@@ -24,9 +24,9 @@ _PACKAGES = ("pgqueuer", "asyncpg", "procrastinate", "dbos", "pydocket", "psycop
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench fleet", description=__doc__)
     parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated")
-    parser.add_argument("--rounds", type=int, help="of throughput, bulk and loose 3, of cap 1; quick 1")
+    parser.add_argument("--rounds", type=int, help="of throughput, bulk, cap and loose; 3, quick 1")
     parser.add_argument("--tasks", type=int, help="in a round of throughput; 10,000, quick 3,000")
-    parser.add_argument("--submits", type=int, help="of latency; 300, quick 60")
+    parser.add_argument("--submits", type=int, help="of latency; 1,200, quick 60")
     parser.add_argument("--bulk", type=int, help="tasks of bulk; 50,000, quick 10,000")
     parser.add_argument("--waiting", type=int, help="tasks pending in depth; 1,000,000, quick 20,000")
     parser.add_argument("--exchanges", type=int, help="of depth; 1,000, quick 200")
@@ -59,13 +59,13 @@ def _run(part: str, on: Ground, options: argparse.Namespace) -> None:
         case "bulk":
             bulk(on, rounds, options.bulk or (10_000 if quick else 50_000), store=store, rivals=rivals)
         case "latency":
-            latency(on, options.submits or (60 if quick else 300), store=store, rivals=rivals)
+            latency(on, options.submits or (60 if quick else 1200), store=store, rivals=rivals)
         case "depth":
             many = options.waiting or (20_000 if quick else 1_000_000)
             depth(on, many, options.exchanges or (200 if quick else 1000), store=store)
         case "cap":
             seconds = options.seconds or (2.0 if quick else 5.0)
-            cap(on, options.rounds or 1, seconds, rivals=rivals, us=not options.rivals)
+            cap(on, rounds, seconds, rivals=rivals, us=not options.rivals)
         case _:
             loose(on, rounds, 300 if quick else 1500, store=store)
 
