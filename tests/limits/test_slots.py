@@ -18,6 +18,10 @@ from forebay.stores.memory.limits import MemoryLimits
 from tests.limits.ground import Switchable, until
 
 
+_ASLEEP_S = 0.2
+"""By then the limiter's thread has done what was left to do, and sleeps."""
+
+
 @pytest.fixture(params=["instant", "through threads"])
 def limiter(request: pytest.FixtureRequest) -> Iterator[Limiter]:
     """In memory, also as a store that an event loop may not call itself."""
@@ -427,3 +431,23 @@ def test_an_object_that_is_called_like_a_coroutine_function_is_limited() -> None
             return await asyncio.gather(*(call() for _ in range(5)))
 
         assert asyncio.run(work()) == [1] * 5
+
+
+def test_a_thread_hears_in_time_that_a_window_has_room_again(limiter: Limiter) -> None:
+    """Before the next heartbeat, which would find it out as well."""
+    limiter.define(Limit("paced", windows=[Window(1, per_s=0.5)]))
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(3):
+                with limiter.slot("paced", timeout_s=3.0):
+                    pass
+                time.sleep(_ASLEEP_S)
+        except Busy as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not errors

@@ -11,6 +11,7 @@ import pytest
 from forebay import observe
 from forebay.errors import Busy, StoreUnreachable
 from forebay.limits import Limit, Limiter, Window
+from forebay.model.limit_record import Answer, Ask
 from tests.limits.ground import Switchable, until
 
 
@@ -68,6 +69,35 @@ def test_waiting_goes_on_until_the_store_is_back(store: Switchable, limiter: Lim
     thread.join()
     until(lambda: used(limiter, "wait") == 0)
     assert told.count("limit_degraded") == told.count("limit_healed") == 1
+
+
+def test_a_thread_is_served_soon_after_its_one_request_failed(store: Switchable, limiter: Limiter) -> None:
+    """It asks by itself, and only once: the next time is for the limiter's own thread to know."""
+    limiter.define(Limit("wait", in_flight=1))
+    entered, failing = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with limiter.slot("wait"):
+            pass
+        time.sleep(0.2)  # the limiter's thread has nothing more to do
+        failing.set()
+        with limiter.slot("wait"):
+            entered.set()
+
+    exchange = store.exchange
+
+    def once(limit: str, ask: Ask) -> Answer:
+        if failing.is_set():
+            failing.clear()
+            raise StoreUnreachable("It is switched off.")
+        return exchange(limit, ask)
+
+    store.exchange = once  # type: ignore[method-assign]
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(15)
+    assert not failing.is_set()
+    thread.join()
 
 
 def test_what_was_given_back_meanwhile_is_told_later(store: Switchable, limiter: Limiter) -> None:

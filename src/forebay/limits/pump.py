@@ -54,20 +54,25 @@ class Pump:
     def drive(self, desk: Desk) -> None:
         """Ask now, on the caller's thread, unless somebody does already; they then do it for us."""
         line = desk.line
+        due_at = None
         for _ in range(_ROUNDS):
-            if not self._exchange_if_due(desk, line):
-                return
-        self.poke()
+            due_at = self._exchange_if_due(desk, line)
+            if due_at is None or due_at > steady():
+                break
+        if due_at is not None:
+            self.poke_by(due_at)
 
-    def _exchange_if_due(self, desk: Desk, line: Line) -> bool:
-        """Whether it is time for another one after this."""
+    def _exchange_if_due(self, desk: Desk, line: Line) -> float | None:
+        """When it is time for another one after this; None when it is not, or whoever asks already will see to it."""
         me = object()
         try:
             with line.lock:
+                if line.busy:
+                    return None
                 now = steady()
                 due_at = line.due_at(now)
-                if line.busy or due_at is None or due_at > now:
-                    return False
+                if due_at is None or due_at > now:
+                    return due_at
                 line.busy = me
                 ask = line.ask(now)
             self._ask(desk, line, ask, line.store.exchange)
@@ -76,9 +81,7 @@ class Pump:
             if line.busy is me:
                 line.busy = None
         with line.lock:
-            now = steady()
-            due_at = line.due_at(now)
-        return due_at is not None and due_at <= now
+            return line.due_at(steady())
 
     def _ask(self, desk: Desk, line: Line, ask: Ask, verb: Callable[[str, Ask], Answer]) -> None:
         asked_at = steady()
@@ -132,8 +135,9 @@ class Pump:
             woken = line.granted(grants, steady())
             if not grants:
                 line.again()
+            due_at = line.due_at(steady())
         wake_all(woken)
-        if not grants or line.due_at(steady()) is not None:
+        if not grants or due_at is not None:
             self.poke_by(steady() + LINGER_S)
 
     def _run(self) -> None:
