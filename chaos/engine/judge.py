@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 from chaos import judge_jobs
@@ -27,9 +28,10 @@ def judge(root: Path, *, least: int = 0, kills: int = 0) -> Verdict:
     return Verdict(found.violations, figures, missing)
 
 
-def verdict(evidence: Evidence, *, fleet: bool = False) -> Verdict:
+def verdict(evidence: Evidence, *, fleet: bool = False, out_waited: Collection[str] = ()) -> Verdict:
     """What is to be said of the work alone, whatever befell it."""
-    violations = [*judge_processes.processes(evidence, fleet=fleet), *judge_processes.liveness(evidence)]
+    processes = judge_processes.processes(evidence, fleet=fleet, out_waited=out_waited)
+    violations = [*processes, *judge_processes.liveness(evidence)]
     if evidence.rows.quick_check != ["ok"]:
         violations.append(f"store: {'; '.join(evidence.rows.quick_check)}")
     else:

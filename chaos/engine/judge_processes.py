@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from chaos.engine.evidence import Evidence
 
@@ -13,8 +13,11 @@ _LEAVES_SLOWLY_S = 15.0
 _STARTING_CPU_S = 0.15
 
 
-def processes(evidence: Evidence, *, fleet: bool = False) -> Iterator[str]:
-    """Of a fleet, whose servers share the machine and go away, everything takes its time."""
+def processes(evidence: Evidence, *, fleet: bool = False, out_waited: Collection[str] = ()) -> Iterator[str]:
+    """Of a fleet, whose servers share the machine and go away, everything takes its time.
+
+    `out_waited` are lives whose ledger was away for longer than they had to wait for it.
+    """
     leaves_within_s = _LEAVES_SLOWLY_S if fleet else _LEAVES_WITHIN_S
     frozen = {record["life"] for record in evidence.struck("stopped")}
     begun = {record["worker"] for record in evidence.told("worker_started")}
@@ -33,7 +36,7 @@ def processes(evidence: Evidence, *, fleet: bool = False) -> Iterator[str]:
     hurried = {record["life"] for record in evidence.struck("term again")}
     unbegun = {record["life"] for record in evidence.struck("term")} - begun
     for life, records in evidence.workers.items():
-        if life not in hurried | unbegun and any(record["e"] == "gave_up" for record in records):
+        if life not in hurried | unbegun | {*out_waited} and any(record["e"] == "gave_up" for record in records):
             yield f"{life}: gave up on the ledger, and nobody had told it to hurry"
     for life, text in evidence.complaints.items():
         if text:

@@ -23,7 +23,7 @@ def judge(root: Path, *, ledger: str = "postgres", least: int = 0, kills: int = 
     evidence = gather(root)
     api = root / "logs" / "api.jsonl"
     site = troubles.of(evidence, journal.read(root / "logs" / "site.jsonl"))
-    work = engine.verdict(evidence, fleet=True)
+    work = engine.verdict(evidence, fleet=True, out_waited=troubles.out_waited(site, evidence))
     refused = {record["call"] for record in evidence.provider if record["e"] == "refused"}
     calls = records.read(api)
     limits = judge_limits.judge(calls, site, refused)

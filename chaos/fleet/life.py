@@ -8,6 +8,7 @@ from typing import cast
 from chaos.engine import life as engine
 from chaos.engine.submitter import Order
 from chaos.fleet import app, calls, orders
+from chaos.fleet.promised import DRAIN_GRACE_S
 from chaos.fleet.site import BUCKET
 from chaos.sabotage import Forgetful
 from forebay.app.forebay import Forebay
@@ -29,8 +30,7 @@ class Folder(engine.Folder):
 
     def environment(self) -> dict[str, str]:
         more = {
-            # A server that was killed takes some seconds to come back, longer on busy cores.
-            "FOREBAY_DRAIN_GRACE_S": "5",
+            "FOREBAY_DRAIN_GRACE_S": f"{DRAIN_GRACE_S:g}",
             "FOREBAY_LIMITS": self.where["limits"],
             "FOREBAY_BLOBS": f"s3://{BUCKET}",
             "AWS_ENDPOINT_URL": self.where["blobs"],

@@ -8,6 +8,8 @@ NARROW, PACED = "narrow", "paced"
 CALL_S = 1.5
 LEASE_S = 1.5
 BEAT_S = 0.5
+DRAIN_GRACE_S = 5.0
+"""A server that was killed takes some seconds to come back, longer on busy cores."""
 START_S, TRANSIT_S = 0.5, 0.25
 """Wide, since workers are started and killed on the same few cores all the time."""
 TRAIL_S = START_S + TRANSIT_S

@@ -6,11 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from chaos.engine.evidence import Evidence
+from chaos.fleet.promised import DRAIN_GRACE_S
 from chaos.journal import Record
 from chaos.limits.records import Mark
 
 _RECOVERS_S = {"hang": 3.0}
 """A request on a line that fell silent is given up after 2 s, and made again on a new one."""
+_DIALED_S = 3.0
+"""How long a connection may take before whoever wants it gives up."""
 _SOON_S = 1.0
 """What fails at once is asked again with the next heartbeat."""
 
@@ -38,6 +41,20 @@ def of(evidence: Evidence, site: list[Record]) -> Troubles:
     for begins, ends in zip(evidence.struck("rests"), evidence.struck("rested"), strict=False):
         found.rest = (begins["m"], ends["m"])
     return found
+
+
+def out_waited(found: Troubles, evidence: Evidence) -> set[str]:
+    """Workers that gave up on a ledger that was away when the grace was over that they had from SIGTERM on."""
+    told = {record["life"]: record["m"] for record in reversed(evidence.struck("term"))}
+    away = found.disturbed.get("ledger", [])
+    return {
+        life
+        for life, records in evidence.workers.items()
+        for record in records
+        if record["e"] == "gave_up"
+        and record["m"] - told.get(life, record["m"]) >= DRAIN_GRACE_S
+        and any(begins <= record["m"] <= ends + _DIALED_S for begins, ends in away)
+    }
 
 
 def _servers(found: Troubles, site: list[Record]) -> None:

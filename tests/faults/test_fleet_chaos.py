@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from chaos import checker
+from chaos.engine.evidence import Evidence
+from chaos.evidence import Evidence as Rows
 from chaos.fleet.judge import judge
-from chaos.fleet.promised import NARROW, PACED, RULES
+from chaos.fleet.promised import DRAIN_GRACE_S, NARROW, PACED, RULES
+from chaos.fleet.troubles import Troubles, out_waited
 from chaos.journal import Record
 from tests.faults.storms import QUICK, Doctor, blob, imported_from_forebay, journal, sql, stormed
 
@@ -133,6 +136,23 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
     ),
     "a worker gave up": (all_gave_up, "gave up"),
 }
+
+
+def test_a_worker_may_give_up_on_a_ledger_that_was_away_when_its_grace_was_over() -> None:
+    found = Troubles(disturbed={"ledger": [(10.0, 20.0)]})
+
+    def excused(told_at: float, gave_up_at: float) -> bool:
+        evidence = Evidence(
+            Rows(),
+            conducted=[{"e": "term", "life": "w0-1", "m": told_at}],
+            workers={"w0-1": [{"e": "gave_up", "m": gave_up_at}], "w0-2": [{"e": "gave_up", "m": gave_up_at}]},
+        )
+        return out_waited(found, evidence) == {"w0-1"}
+
+    assert excused(11.0, 11.0 + DRAIN_GRACE_S)
+    assert not excused(11.0, 10.9 + DRAIN_GRACE_S)  # it did not wait
+    assert not excused(1.0, 9.0)  # the ledger was there
+    assert not excused(11.0, 30.0)
 
 
 @pytest.mark.timeout(400)
