@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 
+import psycopg
 import pytest
 
 from forebay.clock import Clock, ManualClock
 from forebay.model.exchange import Want
+from forebay.model.job import NewJob
 from forebay.model.outcome import Completed
-from forebay.model.task import Status
+from forebay.model.task import NewTask, Status
 from forebay.stores.base import Ledger
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sql.lines import Guess
@@ -24,8 +29,25 @@ from forebay.testing.conformance.repeating import RepeatPromises
 from forebay.testing.conformance.sharing import FairnessPromises
 from forebay.testing.conformance.waiting import WaitPromises
 from forebay.testing.workers import Worker, action, job_of, lone
+from tests.limits.ground import until
 from tests.servers.fresh import empty_schema, fresh_schema
 from tests.servers.server import Server
+
+_GATED = """
+CREATE OR REPLACE FUNCTION gated() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END $$;
+CREATE OR REPLACE TRIGGER gated AFTER INSERT ON forebay_running FOR EACH STATEMENT EXECUTE FUNCTION gated();
+"""
+
+
+# How many wait for whoever asks this, or for somebody who does.
+_BEHIND = """
+WITH RECURSIVE stuck (pid) AS (
+    SELECT pg_backend_pid()
+    UNION SELECT a.pid FROM pg_stat_activity AS a, stuck WHERE stuck.pid = ANY (pg_blocking_pids(a.pid))
+)
+SELECT count(*) - 1 FROM stuck
+"""
 
 
 class Bold(Guess):
@@ -86,6 +108,41 @@ class TestBoldGuesses(
         assert reply.lanes == {"work": ("work",)}
         assert [stored(ledger, task.id).status for task in first] == [Status.COMPLETED] * 2
         assert self.guess.seqs.keys() == {task.id for task in reply.claims}
+
+    @pytest.mark.parametrize("unit", [lambda: [lone(1), lone(2)], lambda: [job_of(2)]], ids=["lone tasks", "a job"])
+    def test_a_repeat_that_waits_for_its_first_try_gets_the_same_claims(
+        self, ledger: Ledger, worker: Worker, clock: ManualClock, unit: Callable[[], list[NewTask | NewJob]]
+    ) -> None:
+        """The connection was lost while the server was still at work on it."""
+        ledger.submit(unit())
+        settles = [worker.ending(worker.take(), Completed())]
+        worker.n += 1
+        self.guess.due = True  # nothing is tried in one batch
+        with (
+            psycopg.connect(self._address, autocommit=True) as gate,
+            closing(self.make_ledger(clock)) as second,
+            ThreadPoolExecutor(2) as threads,
+        ):
+            self.guess.due = True
+            second.sessions()
+            gate.execute(_GATED)
+            gate.execute("SELECT pg_advisory_lock(7)")
+
+            def waits(count: int) -> None:
+                until(lambda: gate.execute(_BEHIND).fetchone() == (count,))
+
+            try:
+                tries = []
+                for count, each in enumerate((ledger, second), start=1):
+                    exchange = partial(each.exchange, settles=settles, wants=[Want("work", 5)])
+                    tries.append(threads.submit(exchange, worker.id, worker.n))
+                    waits(count)
+            finally:
+                gate.execute("SELECT pg_advisory_unlock(7)")
+            first, again = (each.result() for each in tries)
+            gate.execute("DROP TRIGGER gated ON forebay_running")
+        assert len(first.claims) == 1
+        assert [task.id for task in again.claims] == [task.id for task in first.claims]
 
     def test_a_task_of_a_job_in_the_line_is_counted_by_its_job(self, ledger: Ledger, worker: Worker) -> None:
         put(ledger, lone(0))

@@ -106,7 +106,7 @@ class UnitLedger(UnitKeys):
     @verb
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
         now = self._clock.now()
-        session = self._session(session_id, lambda old: _renewed(old, now))
+        session = self._session(session_id, lambda old: renewed(old, now))
         if session is None or session.ended_at is not None:
             return Renewal(alive=False)
         for hold in holds:
@@ -349,8 +349,11 @@ def _holds(task: Task, token: int) -> bool:
     return task.status is Status.RUNNING and task.claim_count == token
 
 
-def _renewed(session: Session, now: float) -> Session:
-    return session if session.ended_at is not None else replace(session, expires_at=now + session.lease_s)
+def renewed(session: Session, now: float) -> Session:
+    """Never shorter: what is written later may have begun before."""
+    if session.ended_at is not None:
+        return session
+    return replace(session, expires_at=max(session.expires_at, now + session.lease_s))
 
 
 def _expired(session: Session, now: float) -> Session:

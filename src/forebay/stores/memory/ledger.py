@@ -20,7 +20,7 @@ from forebay.stores.base import MAX_PROMOTED
 from forebay.stores.checks import check_repeat
 from forebay.stores.memory.index import Index
 from forebay.stores.unit_keys import Taken
-from forebay.stores.units import UnitLedger, summed
+from forebay.stores.units import UnitLedger, renewed, summed
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ class MemoryLedger(UnitLedger):
         session = self._sessions.get(session_id)
         if session is None or session.ended_at is not None:
             return None, False
-        entered = replace(session, expires_at=now + session.lease_s, exchange_n=max(n, session.exchange_n))
+        entered = replace(renewed(session, now), exchange_n=max(n, session.exchange_n))
         self._sessions[session_id] = entered
         return entered, n <= session.exchange_n
 

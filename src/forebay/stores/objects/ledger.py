@@ -33,7 +33,7 @@ from forebay.rules.unit import Unit
 from forebay.stores.checks import check_repeat
 from forebay.stores.objects import codec
 from forebay.stores.unit_keys import Taken
-from forebay.stores.units import ACTIONS_KEPT, UnitLedger, summed
+from forebay.stores.units import ACTIONS_KEPT, UnitLedger, renewed, summed
 
 T = TypeVar("T")
 _TRIES = 200
@@ -177,7 +177,7 @@ class ObjectsLedger(UnitLedger):
             session = codec.session_of(data)
             if session.ended_at is not None:
                 return codec.pack(data), (None, False)
-            entered = replace(session, expires_at=now + session.lease_s, exchange_n=max(n, session.exchange_n))
+            entered = replace(renewed(session, now), exchange_n=max(n, session.exchange_n))
             return codec.pack(asdict(entered)), (entered, n <= session.exchange_n)
 
         return self._swap(f"sessions/{session_id}", step) or (None, False)

@@ -110,7 +110,9 @@ def quick(
 
 def idle(tx: Transaction, session_id: str, n: int, guess: Guess, wants: Sequence[Want]) -> Steps[Reply | None]:
     """The answer when nothing is there to do: it costs no write, so idle workers do not wear the disk."""
-    (found,), view = yield from lines.look(tx, wants, guess, ask("session", id=session_id))
+    _, view = yield from lines.look(tx, wants, guess)
+    # After the look: if an earlier request of this number has claimed what was there, it is known by then.
+    found = yield from tx.one("session", id=session_id)
     session = rows.session(found[0]) if found else None
     # A session that is half through its lease is renewed by an exchange, and that is a write.
     if session is None or session.ended_at is not None or n <= session.exchange_n or half_through(session, tx.now):
@@ -174,7 +176,8 @@ def _claim(
         if not (tx.alone or tx.patient) and any(view.next(want) for want in wants if want.count):
             raise Again
         if busy or half_through(session, tx.now):
-            tx.write("renew_exchange", id=session.id, n=n)
+            # Not `renew_exchange`: while we waited for others, an earlier request of this number may have claimed.
+            yield from tx.ask(ask("turn", id=session.id, n=n), last=True)
         return ()
     sure = [] if tx.alone else sorted(one.seq for one in view.chosen if one.job_id is not None)
     check = [ask("got", seqs=sure, session_id=session.id, n=n)] if sure else []

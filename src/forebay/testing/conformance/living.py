@@ -40,6 +40,17 @@ class SessionPromises(LedgerCase):
         assert ledger.sessions()[0].expires_at == clock.now() + 15
         assert not worker.complete(task).fenced
 
+    def test_a_renewal_that_was_asked_for_earlier_shortens_nothing(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        put(ledger, lone(1))
+        clock.advance(3)
+        worker.take()
+        until = ledger.sessions()[0].expires_at
+        clock.advance(-3)
+        assert ledger.renew(worker.id).alive
+        assert ledger.sessions()[0].expires_at == until
+
     def test_a_session_whose_lease_ran_out_lives_on_if_nobody_rescued_it(
         self, ledger: Ledger, clock: ManualClock, worker: Worker
     ) -> None:

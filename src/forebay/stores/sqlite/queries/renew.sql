@@ -1,2 +1,3 @@
 -- Keeps a session alive. :id, :now. Reply: drain_at, if it lives.
-UPDATE sessions SET expires_at = :now + lease_s WHERE id = :id AND ended_at IS NULL RETURNING drain_at
+-- An exchange that came while this one waited for its turn may have moved it further.
+UPDATE sessions SET expires_at = max(expires_at, :now + lease_s) WHERE id = :id AND ended_at IS NULL RETURNING drain_at
