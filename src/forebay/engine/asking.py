@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from forebay.engine.aside import aside
 from forebay.errors import MaybeApplied, StoreBusy, StoreError, StoreFull, StoreUnreachable
 from forebay.observe import emit
 
@@ -21,11 +22,11 @@ def passes(error: StoreError) -> bool:
 
 
 async def ask(verb: str, enough: Callable[[StoreError], bool], call: Callable[..., T], *arguments: object) -> T:
-    """What `call` returns, on a thread; a failure that is `enough` is raised."""
+    """What `call` returns, on a thread of its own; a failure that is `enough` is raised."""
     pause_s = _FIRST_PAUSE_S
     while True:
         try:
-            return await asyncio.to_thread(call, *arguments)
+            return await aside(verb, call, *arguments)
         except StoreError as error:
             if enough(error):
                 raise

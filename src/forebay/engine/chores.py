@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
+from forebay.engine.aside import aside
 from forebay.errors import StoreError, StoreUnreachable
 from forebay.observe import emit
 
@@ -30,37 +29,11 @@ async def keep(chore: Chore) -> None:
         await asyncio.sleep(_spread(pause_s))
         pause_s = chore.every_s
         try:
-            await _aside(chore)
+            await aside(chore.name, chore.run)
         except StoreUnreachable:
             pass  # a blob store that was never written to is not there either; who needs it says so
         except StoreError as error:
             emit("store_failed", verb=chore.name, error_code=error.code, text=str(error), pause_s=pause_s)
-
-
-async def _aside(chore: Chore) -> None:
-    """In a thread that nobody waits for when the worker ends."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def tell(error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def work() -> None:
-        failed = None
-        try:
-            chore.run()
-        except Exception as error:  # noqa: BLE001 - raised again where it is awaited
-            failed = error
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(tell, failed)
-
-    threading.Thread(target=work, name=f"forebay-{chore.name}", daemon=True).start()
-    await done
 
 
 def _spread(seconds: float) -> float:

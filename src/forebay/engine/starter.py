@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from forebay.engine.aside import aside
 from forebay.engine.attempt import Attempt, Claimed, Ended, Terms
 from forebay.engine.blocking import BlockingAttempt
 from forebay.engine.desk import LedgerDesk
@@ -68,5 +69,5 @@ class Starter:
     async def units(self, task: Task, kind: Kind) -> Units:
         """Raises what a function of the user's does that tells them by the payload."""
         in_blob = callable(kind.units) and task.payload_blob is not None
-        payload = await asyncio.to_thread(self._content.payload, task) if in_blob else task.payload
+        payload = await aside("payload", self._content.payload, task) if in_blob else task.payload
         return units_key(kind.units_of(payload))

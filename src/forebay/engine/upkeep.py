@@ -6,7 +6,9 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping
+from functools import partial
 
+from forebay.engine.aside import aside
 from forebay.errors import StoreError
 from forebay.model.exchange import Action
 from forebay.model.task import Status
@@ -22,7 +24,7 @@ async def rescue(ledger: Ledger, every_s: float) -> None:
     while True:
         await asyncio.sleep(_spread(every_s))
         try:
-            await asyncio.to_thread(_rescued, ledger)
+            await aside("rescue", _rescued, ledger)
         except StoreError as error:
             emit("store_failed", verb="rescue", error_code=error.code, text=str(error), pause_s=every_s)
 
@@ -46,7 +48,7 @@ async def prune(ledger: Ledger, retention_s: Mapping[Status, float], who: str) -
         try:
             began = time.monotonic()
             action = Action(who=who, note="retention")
-            count = await asyncio.to_thread(ledger.prune, retention_s, action, most=_PRUNED)
+            count = await aside("prune", partial(ledger.prune, most=_PRUNED), retention_s, action)
             took_s = time.monotonic() - began
         except StoreError as error:
             emit("store_failed", verb="prune", error_code=error.code, text=str(error), pause_s=_PRUNE_S)
