@@ -8,9 +8,11 @@ from pathlib import Path
 from forebay import Context, Forebay, Limit
 from forebay.blobs import BlobRef, Blobs
 from forebay.blobs.folder import Folder
+from forebay.errors import StoreUnreachable
 
 NOTES = Path(os.environ.get("TEST_NOTES", "/nonexistent"))
 HELD = NOTES.with_name("held")
+AWAY = NOTES.with_name("away")
 
 
 def note(text: str) -> None:
@@ -27,6 +29,8 @@ class LateBlobs(Blobs):
     def get(self, ref: BlobRef) -> bytes:
         note("reads")
         wait()
+        if AWAY.exists():
+            raise StoreUnreachable("The blobs are away.", remedy="Wait.")
         return super().get(ref)
 
 

@@ -138,13 +138,13 @@ def hangs(ctx: Context) -> None:
     time.sleep(60)
 
 
-@app.task("hangs_on", limit="goes-on", timeout_s=0.3, max_retries=0)
+@app.task("hangs_on", limit="goes-on", timeout_s=1.0, max_retries=0)
 async def hangs_on(ctx: Context) -> None:
     note(f"called {time.monotonic()}")
     await asyncio.sleep(60)
 
 
-@app.task("hangs_on_inside", limit="goes-on", slot="call", timeout_s=0.3, max_retries=0)
+@app.task("hangs_on_inside", limit="goes-on", slot="call", timeout_s=1.0, max_retries=0)
 def hangs_on_inside(ctx: Context) -> None:
     with ctx.slot():
         note(f"called {time.monotonic()}")

@@ -17,7 +17,6 @@ from forebay.limits import Limit, Limiter, Slot, Window
 from forebay.stores.memory.limits import MemoryLimits
 from tests.limits.ground import Switchable, until
 
-
 _ASLEEP_S = 0.2
 """By then the limiter's thread has done what was left to do, and sleeps."""
 

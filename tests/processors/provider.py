@@ -108,7 +108,9 @@ class Provider:
         return b"connection: close" not in answer.lower()
 
 
-class _Waits:
+class Waits:
+    """An attempt that has all the time in the world."""
+
     def __init__(self) -> None:
         self.lease = Lease(3600)
         self.lease.renewed(steady())
@@ -128,7 +130,7 @@ class Caller:
     in_flight: int = 0
 
     def context(self) -> Context:
-        calls = Calls(lambda: self.limiter, _Waits(), limit="api", held=False, label="test")
+        calls = Calls(lambda: self.limiter, Waits(), limit="api", held=False, label="test")
         running = task()
         desk = LedgerDesk(open_ledger("memory://"), running, "worker-1")
         desk.usage = self.usage

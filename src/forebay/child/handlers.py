@@ -146,10 +146,12 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
         return report.pack(Failed(error_class=ErrorClass.SERVICE_UNAVAILABLE, text=text))
     calls = ChildCalls(desk.ask, desk.say)
     context = Context(task, desk, app.content, calls=lambda: calls, stopping=lambda: line.stopping(task))
+    begun = False
     try:
         positional, named = call_arguments(app.content.payload(task))
         if steady() >= line.sure_until and not desk.ask(["begin"]):
             return {"unsure": True}
+        begun = True
         value = kind.handler(context, *positional, **named)
         if kind.chunk_kind is not None:
             return {"chunks": list(value)}
@@ -157,6 +159,8 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome, also SystemExit
         outcome = outcomes.of_error(error)
     message = report.pack(outcome)
+    if not begun:
+        message["unbegun"] = True
     # After it ran out of memory, who knows what it still holds.
     return message | {"spent": True} if isinstance(outcome, Failed) and outcome.error_class in _SPENT else message
 

@@ -143,6 +143,11 @@ class Attempt:
             self.wait()
 
     @property
+    def has_place(self) -> bool:
+        """Whether it runs, or prepares to where it will."""
+        return self.started_at is not None
+
+    @property
     def queues(self) -> bool:
         """Whether it has entered and waits for a place."""
         return self.inside and self.started_at is None and not self._reported

@@ -48,6 +48,11 @@ class BlockingAttempt(Attempt):
         if self.why is None and self.slot is slot:
             self._pool.add(self)
 
+    def report(self, outcome: Outcome | None) -> None:
+        if self._entering is not None:
+            self._entering.cancel()  # else it might still be given the slot that goes back now
+        super().report(outcome)
+
     @property
     def sure_until(self) -> float:
         """Until when its handler may begin without asking: its task is ours by then, and its slot counts."""
@@ -83,6 +88,8 @@ class BlockingAttempt(Attempt):
 
     def answered(self, message: Message) -> None:
         failpoint.reach("response_read")
+        if "unbegun" in message:
+            self.started_at = None  # its slot was not used
         if "unsure" in message:
             # Its handler did not begin.
             self.started_at = None

@@ -36,6 +36,10 @@ class InlineAttempt(Attempt):
     def _watch(self) -> Watch | None:
         return self._gate.watch
 
+    @property
+    def has_place(self) -> bool:
+        return self._runner is not None
+
     def go(self) -> None:
         self._runner = self.loop.create_task(self._run())
 
@@ -53,6 +57,8 @@ class InlineAttempt(Attempt):
             return
         if self._context is not None:
             self._context.stop()
+        # One that is cancelled before its first step says nothing itself.
+        self._runner.add_done_callback(lambda _: self.report_stopped())
         self._runner.cancel()
         # Its slot and its task go on without it.
         self.later(_ABANDON_S, self.report_stopped)

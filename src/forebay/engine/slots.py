@@ -74,6 +74,10 @@ def _tell(slot: Slot, outcome: Outcome | None) -> None:
         slot.abandoned()
 
 
+def _over() -> Conflict:
+    return Conflict("This attempt is over.", remedy="Make its calls before its handler returns.")
+
+
 class Waits(Protocol):
     """An attempt whose clock stands still while it waits for a slot."""
 
@@ -114,7 +118,7 @@ class Calls:
         if name is None:
             raise BadInput("This kind has no limit.", remedy="Name one: ctx.slot('…'), or @app.task(…, limit='…').")
         if self._closed:
-            raise Conflict("This attempt is over.", remedy="Make its calls before its handler returns.")
+            raise _over()
         if name in self._held:
             raise Conflict(
                 f"This attempt holds a slot of {name!r} already: its handler is one call.",
@@ -143,7 +147,8 @@ class Calls:
             self._waited_s += steady() - began_at
             self._attempt.resume(ours=ours, got=slot.held)
         if self._closed:
-            give_back(slot, None, sent=False)  # it came too late for whoever wanted it
+            give_back(slot, None, sent=False)
+            raise _over()
         return slot
 
     async def _granted(self, slot: Slot) -> bool:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from forebay import ids
 from forebay.engine import outcomes, upkeep
+from forebay.engine.aside import aside
 from forebay.engine.asking import ask, passes
 from forebay.engine.attempt import Attempt, Why
 from forebay.engine.children import Bounds
@@ -200,7 +201,7 @@ class Worker:
                 await self._start_over()
         finally:
             heart, self._heart = self._heart, None
-            await asyncio.to_thread(heart.stop)
+            await aside("end", heart.stop)
             self._exchanger.close()
             if not self._drains:
                 self._session = self._new_session()
@@ -346,7 +347,7 @@ class Worker:
             for attempt in list(self._attempts):
                 if attempt.started_at is not None:
                     self._room.runs(attempt.kind, attempt.run_s, attempt.task.lane)
-                elif attempt.inside and self._waited_enough(attempt):
+                elif attempt.inside and not attempt.has_place and self._waited_enough(attempt):
                     attempt.stop(Why.WAITED)
             await asyncio.sleep(min(1.0, self._limits.lease_s / 10))
 
