@@ -65,6 +65,28 @@ def test_a_question_has_an_answer_of_the_schemas_form_and_takes_the_tokens_that_
     assert seen.json["max_tokens"] == 500
 
 
+def test_bounds_are_sent_in_words_since_strict_output_refuses_their_keywords_and_are_checked_here() -> None:
+    tags = {"type": "array", "maxItems": 1, "items": {"type": "string", "minLength": 1, "maxLength": 3}}
+    either = {"anyOf": [{"type": "integer", "minimum": 0, "description": "How sure"}, {"type": "null"}]}
+    schema = SCHEMA | {"properties": {"tags": tags, "maxItems": either}}
+    provider = Provider([completion('{"tags": ["abc"], "maxItems": 0}')])
+    assert asked(provider, schema=schema)[0] == {"tags": ["abc"], "maxItems": 0}
+    assert provider.seen[0].json["response_format"]["json_schema"]["schema"] == SCHEMA | {
+        "properties": {
+            "tags": {
+                "type": "array",
+                "description": "(at most 1 items)",
+                "items": {"type": "string", "description": "(at least 1 characters, at most 3 characters)"},
+            },
+            "maxItems": {"anyOf": [{"type": "integer", "description": "How sure (at least 0)"}, {"type": "null"}]},
+        }
+    }
+    for beyond in ('{"tags": ["a", "b"]}', '{"tags": ["abcd"]}', '{"tags": [], "maxItems": -1}'):
+        with pytest.raises(Retry) as caught:
+            asked(Provider([completion(beyond)]), schema=schema)
+        assert caught.value.error_class == "bad_response"
+
+
 def test_azure_has_another_address_and_another_header() -> None:
     provider = Provider([completion()])
     asked(provider, backend="azure")

@@ -26,6 +26,15 @@ _MAX_REPLY: Final = 4 * 1024 * 1024
 _PER_CALL: Final = 16  # tokens of what surrounds the messages
 _CALL_S: Final = 60.0
 _MOST_SHOWN: Final = 200
+# Strict structured output refuses these, Azure all of them: they are said in words, and checked in the answer.
+_IN_WORDS: Final = {
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+}
 
 Why = Literal["refusal", "length", "content_filter"]
 _CLASSES: Final[dict[str, ErrorClass]] = {
@@ -100,12 +109,13 @@ class Llm:
     ) -> dict[str, Any]:
         """The answer, of the schema's form; NoAnswer if the model gives none."""
         schemas.check(schema)
+        form = sendable(schema)
         asked = {
             "model": self._model.name,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": text}],
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": name, "strict": True, "schema": dict(schema)},
+                "json_schema": {"name": name, "strict": True, "schema": form},
             },
             self._model.bound: self._max_tokens,
         }
@@ -113,7 +123,7 @@ class Llm:
             ctx,
             Request.of_json("POST", self._model.address, asked),
             limit=self._limit,
-            units={"calls": 1, TOKENS: self._max_tokens + estimate(system, text, json.dumps(schema))},
+            units={"calls": 1, TOKENS: self._max_tokens + estimate(system, text, json.dumps(form))},
             meter=LIMIT,
             judge=judged,
             credentials=self._credentials,
@@ -128,6 +138,21 @@ class Llm:
         """Of the answer, providers count what it may have at most, however short it turns out to be."""
         asked, answered = _usage(reply, "prompt_tokens"), _usage(reply, "completion_tokens")
         return None if asked is None else {TOKENS: asked + max(self._max_tokens, answered or 0)}
+
+
+def sendable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema as strict structured output takes it: its bounds are no keywords, but words of its descriptions."""
+    form = {name: value for name, value in schema.items() if name not in _IN_WORDS}
+    bounds = ", ".join(said.format(schema[name]) for name, said in _IN_WORDS.items() if name in schema)
+    if bounds:
+        form["description"] = f"{schema.get('description', '')} ({bounds})".lstrip()
+    if "properties" in schema:
+        form["properties"] = {name: sendable(each) for name, each in schema["properties"].items()}
+    if "items" in schema:
+        form["items"] = sendable(schema["items"])
+    if "anyOf" in schema:
+        form["anyOf"] = [sendable(each) for each in schema["anyOf"]]
+    return form
 
 
 def estimate(*texts: str) -> int:
