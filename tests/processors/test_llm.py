@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from forebay import Limit, Retry, Window
+from forebay import Limit, Permanent, Retry, Window
 from forebay.errors import BadInput
 from forebay.processors.credentials import Key
 from forebay.processors.llm import Llm, Model, NoAnswer, estimate
@@ -107,6 +107,7 @@ def test_a_limit_that_counts_no_tokens_is_taken_as_it_is() -> None:
         (completion(None, refusal="I cannot help with that."), "refusal", "refused"),
         (completion('{"tags": ["a', ended="length"), "length", "replan"),
         (completion("", ended="content_filter"), "content_filter", "refused"),
+        (http(400, {"error": {"code": "content_filter", "message": "policy"}}), "content_filter", "refused"),
     ],
 )
 def test_an_answer_that_the_model_withholds_is_an_outcome_of_its_own(answer: bytes, why: str, error_class: str) -> None:
@@ -134,6 +135,14 @@ def test_an_answer_of_another_form_is_a_bad_response(answer: bytes) -> None:
     with pytest.raises(Retry) as caught:
         asked(Provider([answer]))
     assert caught.value.error_class == "bad_response"
+
+
+def test_a_question_that_is_refused_for_its_form_is_not_taken_for_one_that_the_model_leaves_unanswered() -> None:
+    body = {"error": {"code": None, "type": "invalid_request_error", "message": "a content_filter of another kind"}}
+    with pytest.raises(Permanent) as caught:
+        asked(Provider([http(400, body)]))
+    assert not isinstance(caught.value, NoAnswer)
+    assert caught.value.error_class == "refused"
 
 
 def test_a_quota_that_is_used_up_is_no_throttling() -> None:

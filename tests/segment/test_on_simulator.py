@@ -125,6 +125,16 @@ def test_a_model_that_refuses_leaves_an_article_its_own_words(made: Made, sim: S
     assert [(each["by"], each["why"]) for each in only["lang_tried"]] == [("llm", "refused")]
 
 
+@pytest.mark.parametrize("backend", ["openai", "azure"])
+def test_an_article_that_a_provider_filters_keeps_its_own_words_and_the_others_are_tagged(
+    made: Made, sim: Simulated, backend: str
+) -> None:
+    here = made(google="on", llm_backend=backend, llm_url=sim.addresses[backend])
+    sim.fault(f"{backend}.chat", "content_filter", times=1)
+    found = here.articles(here.run(TEXT))
+    assert sorted(each["tags_by"] for each in found) == ["keywords", "llm", "llm"]
+
+
 def test_as_many_tags_are_bought_as_are_asked_for(made: Made) -> None:
     here = made()
     (only,) = here.articles(here.run(ONE, options={"max_tags": 2}))

@@ -14,8 +14,8 @@ from forebay.ids import printable
 from forebay.observe.redact import mask_text
 from forebay.processors import schema as schemas
 from forebay.processors.credentials import Credentials
-from forebay.processors.messages import Reply, Request
-from forebay.processors.openai_errors import judged
+from forebay.processors.messages import Refusal, Reply, Request
+from forebay.processors.openai_errors import is_filtered, judged
 from forebay.processors.transport import Transport
 from forebay.rules.verdict import ErrorClass
 
@@ -45,7 +45,7 @@ _CLASSES: Final[dict[str, ErrorClass]] = {
 
 
 class NoAnswer(Permanent):
-    """The model answered, and was paid, but not what it was asked for: the same question would end alike."""
+    """There is no answer to what was asked, or not the one asked for: the same question would end alike."""
 
     def __init__(self, why: Why, text: str) -> None:
         super().__init__(text, error_class=_CLASSES[why])
@@ -119,20 +119,37 @@ class Llm:
             },
             self._model.bound: self._max_tokens,
         }
-        reply = await self._transport().call(
-            ctx,
-            Request.of_json("POST", self._model.address, asked),
-            limit=self._limit,
-            units={"calls": 1, TOKENS: self._max_tokens + estimate(system, text, json.dumps(form))},
-            meter=LIMIT,
-            judge=judged,
-            credentials=self._credentials,
-            settle=self._counted,
-            timeout_s=timeout_s or self._timeout_s,
-            max_reply=_MAX_REPLY,
-        )
+        tokens = self._max_tokens + estimate(system, text, json.dumps(form))
+        reply = await self._sent(ctx, asked, tokens, timeout_s or self._timeout_s)
         ctx.used(LIMIT, TOKENS, _usage(reply, "total_tokens") or 0)
         return _answer(reply.json, schema)
+
+    async def _sent(self, ctx: Context, asked: Mapping[str, Any], tokens: int, timeout_s: float) -> Reply:
+        filtered: list[Refusal] = []
+
+        def judge(reply: Reply) -> Refusal | None:
+            refusal = judged(reply)
+            if refusal is not None and is_filtered(reply):
+                filtered.append(refusal)
+            return refusal
+
+        try:
+            return await self._transport().call(
+                ctx,
+                Request.of_json("POST", self._model.address, asked),
+                limit=self._limit,
+                units={"calls": 1, TOKENS: tokens},
+                meter=LIMIT,
+                judge=judge,
+                credentials=self._credentials,
+                settle=self._counted,
+                timeout_s=timeout_s,
+                max_reply=_MAX_REPLY,
+            )
+        except Permanent as error:
+            if filtered:
+                raise NoAnswer("content_filter", error.text) from None
+            raise
 
     def _counted(self, reply: Reply) -> Mapping[str, int] | None:
         """Of the answer, providers count what it may have at most, however short it turns out to be."""
