@@ -51,7 +51,12 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
         if rules.replans(failed.error_class, page_count=part.size, retry_count=ctx.retry_count):
             return await _halved(ground, ctx, part, failed)
         raise
-    return await _kept(ground, ctx, part, key, result)
+    try:
+        return await _kept(ground, ctx, part, key, result)
+    except BadChunks:
+        if under_way.job is not None:
+            await under_way.end("bad result")  # the same job would only give the same again
+        raise
 
 
 async def stored(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
