@@ -15,6 +15,7 @@ from forebay.processors.base import Chunk
 from forebay.rules.chunks import piece_index
 from forebay.testing.workers import action
 from tests.pipelines.ground import COMPLETED, FAILED, Ground, as_pages, page_texts, pdf, texts
+from tests.pipelines.works import lost_after_the_first
 
 
 def test_a_document_is_split_processed_and_merged_in_order(ground: Ground) -> None:
@@ -67,6 +68,25 @@ def test_without_reuse_everything_is_processed_again(ground: Ground) -> None:
     ground.run(pdf(5))
     ground.run(pdf(5), reuse=False)
     assert sorted(ground.calls) == sorted([(1, 2), (3, 4), (5, 5)] * 2)
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_what_was_stored_before_a_worker_was_lost_is_not_processed_again(
+    ground: Ground,
+    monkeypatch: pytest.MonkeyPatch,
+    reuse: bool,  # noqa: FBT001 - parametrized
+) -> None:
+    ground.register()
+    lost_after_the_first(ground.app, monkeypatch)
+    assert ground.run(pdf(2), reuse=reuse).status is COMPLETED
+    assert ground.calls == [(1, 2)]
+
+
+def test_what_was_processed_without_reuse_is_there_for_others(ground: Ground) -> None:
+    ground.register()
+    ground.run(pdf(2), reuse=False)
+    ground.run(pdf(2))
+    assert ground.calls == [(1, 2)]
 
 
 def test_other_options_are_another_result(ground: Ground) -> None:

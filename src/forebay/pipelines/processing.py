@@ -33,11 +33,9 @@ from forebay.rules import chunks as rules
 async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed | Rescheduled:
     part = Part.of(payload)
     processor = ground.processors[part.order.processor]
-    key = part.order.result_key(part.pages, processor)
-    if part.order.reuse:
-        known, key = await _known(ground, ctx, part, key)
-        if known is not None:
-            return known
+    known, key = await _known(ground, ctx, part, part.key(processor, ctx.task_id))
+    if known is not None:
+        return known
     under_way = await asyncio.to_thread(recalled, ground, ctx, part, key)
     # What the provider works on already is paid for: to wait would not save it.
     if under_way.job is None and (over := await asyncio.to_thread(held_back, ground, ctx, part)):
@@ -62,7 +60,7 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
 async def stored(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
     """A chunk whose result was known when its document was split; if it is lost, the chunk is processed after all."""
     part = Part.of(payload)
-    key = part.order.result_key(part.pages, ground.processors[part.order.processor])
+    key = part.key(ground.processors[part.order.processor], ctx.task_id)
     known, _ = await _known(ground, ctx, part, key)
     return known or await _again(ground, ctx, part)
 
@@ -128,7 +126,10 @@ async def _kept(ground: Ground, ctx: Context, part: Part, key: str, result: byte
     def keep() -> str:
         ref = ground.blobs().put(ctx.tenant, result)
         ground.ledger().remember(
-            [Remembered(tenant=ctx.tenant, key=key, document=part.order.document, result_blob=ref.sha256)]
+            [
+                Remembered(tenant=ctx.tenant, key=each, document=part.order.document, result_blob=ref.sha256)
+                for each in part.kept_by(ground.processors[part.order.processor], key)
+            ]
         )
         return ref.sha256
 
