@@ -125,10 +125,12 @@ def test_broken_answers_to_polls_and_downloads_are_asked_for_again_and_nothing_i
     assert sorted(classes) == [*["bad_response"] * 4, "network_error", "service_unavailable"]
 
 
-def test_a_job_that_has_begun_is_known_though_the_rest_of_the_answer_was_lost(here: Ground) -> None:
-    here.sim.fault("adobe.autotag", "garbage", calls=[1])
+@pytest.mark.parametrize("fault", ["garbage", "cut", "reset"])
+def test_a_job_that_has_begun_is_known_though_the_rest_of_the_answer_was_lost(here: Ground, fault: str) -> None:
+    here.sim.fault("adobe.autotag", fault, calls=[1])
     assert here.run(2).status is COMPLETED
     assert here.calls("autotag") == 1
+    assert here.sim.verdict()["paid_more_than_once"] == 0
 
 
 def test_a_page_that_is_too_complex_is_found_and_named(here: Ground) -> None:

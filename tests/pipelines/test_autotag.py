@@ -125,6 +125,27 @@ def test_what_are_not_the_tagged_pages_is_a_bad_response(ground: Ground, answer:
     assert (task.status, task.error_class) == (Status.PENDING, "bad_response")
 
 
+def test_a_job_that_gave_what_are_not_the_tagged_pages_is_over_and_a_retry_begins_another(ground: Ground) -> None:
+    sent: list[bytes] = []
+
+    async def second(_: Context, chunk: Chunk) -> bytes:
+        if chunk.under_way.job is None:
+            sent.append(chunk.read())
+            await chunk.under_way.begin({"number": len(sent)})
+            raise Reschedule("begun", delay_s=0)
+        return pdf(2) if chunk.under_way.job["number"] == 1 else tagged(sent[-1], language="en")
+
+    ground.app.documents.pipeline.add(
+        FunctionProcessor(name="second", function=second, pipeline="autotag", max_pages=2)
+    )
+    job_id = ground.app.process(io.BytesIO(pdf(2)), name="a.pdf", processor="second").id
+    ground.work()
+    assert ground.job(job_id).status is COMPLETED
+    assert len(sent) == 2
+    (task,) = ground.chunks(job_id)
+    assert task.retry_count == 1
+
+
 def test_a_result_that_was_lost_is_made_again(ground: Ground) -> None:
     tagger = Tagger(ground)
     job_id = ground.app.process(io.BytesIO(pdf(3)), name="a.pdf", processor="tagger").id

@@ -15,6 +15,7 @@ from forebay.processors.base import Chunk
 from forebay.rules.chunks import piece_index
 from forebay.testing.workers import action
 from tests.pipelines.ground import COMPLETED, FAILED, Ground, as_pages, page_texts, pdf, texts
+from tests.pipelines.works import lost_after_the_first
 
 
 def test_a_document_is_split_processed_and_merged_in_order(ground: Ground) -> None:
@@ -69,6 +70,25 @@ def test_without_reuse_everything_is_processed_again(ground: Ground) -> None:
     assert sorted(ground.calls) == sorted([(1, 2), (3, 4), (5, 5)] * 2)
 
 
+@pytest.mark.parametrize("reuse", [True, False])
+def test_what_was_stored_before_a_worker_was_lost_is_not_processed_again(
+    ground: Ground,
+    monkeypatch: pytest.MonkeyPatch,
+    reuse: bool,  # noqa: FBT001 - parametrized
+) -> None:
+    ground.register()
+    lost_after_the_first(ground.app, monkeypatch)
+    assert ground.run(pdf(2), reuse=reuse).status is COMPLETED
+    assert ground.calls == [(1, 2)]
+
+
+def test_what_was_processed_without_reuse_is_there_for_others(ground: Ground) -> None:
+    ground.register()
+    ground.run(pdf(2), reuse=False)
+    ground.run(pdf(2))
+    assert ground.calls == [(1, 2)]
+
+
 def test_other_options_are_another_result(ground: Ground) -> None:
     ground.register()
     ground.run(pdf(2))
@@ -110,6 +130,49 @@ def test_a_chunk_that_is_too_much_is_halved_without_touching_its_siblings(ground
     replanned = [fields for name, fields in ground.events(job.id) if name == "chunk_replanned"]
     assert {(each["page_start"], each["page_end"]) for each in replanned} == {(5, 8), (5, 6), (7, 8)}
     assert ground.chunk(job.id, piece_index(2, 8)).status is COMPLETED
+
+
+def too_much(chunk: Chunk) -> Sequence[Page]:
+    if chunk.page_count > 1:
+        raise Permanent("too much", error_class="replan")
+    return as_pages(chunk)
+
+
+def test_a_chunk_that_was_halved_is_cut_at_once_in_another_job_and_nothing_is_paid_again(ground: Ground) -> None:
+    ground.register(max_pages=4)
+    ground.answer = too_much
+    first = ground.run(pdf(4))
+    ground.calls.clear()
+    ground.answer = as_pages  # it would take them whole now, and be paid for it
+    second = ground.run(pdf(4), allow_holes=True)
+    assert (second.id != first.id, second.status) == (True, COMPLETED)
+    assert ground.calls == []
+    assert page_texts(ground.result(second.id)) == page_texts(ground.result(first.id))
+    cuts = [fields["error_text"] for name, fields in ground.events(second.id) if name == "chunk_replanned"]
+    assert cuts == ["too much"] * 3
+
+
+def test_a_chunk_that_was_halved_is_tried_whole_again_if_nothing_of_it_is_stored(ground: Ground) -> None:
+    def refuse(_: Chunk) -> Sequence[Page]:
+        raise Permanent("no", error_class="refused")
+
+    ground.register(max_pages=2)
+    ground.answer = refuse
+    assert ground.run(pdf(2)).status is FAILED
+    ground.calls.clear()
+    ground.answer = as_pages
+    assert ground.run(pdf(2), allow_holes=True).status is COMPLETED
+    assert ground.calls == [(1, 2)]
+
+
+def test_without_reuse_a_chunk_that_was_halved_is_tried_whole_again(ground: Ground) -> None:
+    ground.register(max_pages=2)
+    ground.answer = too_much
+    ground.run(pdf(2))
+    ground.calls.clear()
+    ground.answer = as_pages
+    ground.run(pdf(2), reuse=False)
+    assert ground.calls == [(1, 2)]
 
 
 def test_an_unreadable_page_fails_the_document_and_is_named(ground: Ground) -> None:

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import pytest
 
 from forebay import Forebay
 from forebay.app.working import awork, when_idle
+from forebay.model.exchange import Remembered
 from forebay.model.job import Job
 
 _LONGEST_S = 60
+
+
+def lost_after_the_first(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as a result is remembered, once, whoever made it is taken for lost before it can settle."""
+    ledger = app.ledger
+    remember = ledger.remember
+
+    def then_lost(results: Sequence[Remembered]) -> None:
+        remember(results)
+        monkeypatch.setattr(ledger, "remember", remember)
+        for session in ledger.sessions():
+            ledger.close_session(session.id)
+
+    monkeypatch.setattr(ledger, "remember", then_lost)
 
 
 class Works:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -52,6 +54,10 @@ def http(status: int, body: object = b"", **headers: str) -> bytes:
     }
     lines = [f"HTTP/1.1 {status} {REASONS.get(status, 'Other')}", *(f"{name}: {given[name]}" for name in given)]
     return "\r\n".join([*lines, "", ""]).encode() + raw
+
+
+class Reset(bytes):
+    """Sent; the connection is reset after it."""
 
 
 @dataclass
@@ -105,6 +111,10 @@ class Provider:
             return False
         writer.write(answer)
         await writer.drain()
+        if isinstance(answer, Reset):
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            return False
         return b"connection: close" not in answer.lower()
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from forebay import Limit, Retry, Window
+from forebay import Limit, Permanent, Retry, Window
 from forebay.errors import BadInput
 from forebay.processors.credentials import Key
 from forebay.processors.llm import Llm, Model, NoAnswer, estimate
@@ -65,6 +65,28 @@ def test_a_question_has_an_answer_of_the_schemas_form_and_takes_the_tokens_that_
     assert seen.json["max_tokens"] == 500
 
 
+def test_bounds_are_sent_in_words_since_strict_output_refuses_their_keywords_and_are_checked_here() -> None:
+    tags = {"type": "array", "maxItems": 1, "items": {"type": "string", "minLength": 1, "maxLength": 3}}
+    either = {"anyOf": [{"type": "integer", "minimum": 0, "description": "How sure"}, {"type": "null"}]}
+    schema = SCHEMA | {"properties": {"tags": tags, "maxItems": either}}
+    provider = Provider([completion('{"tags": ["abc"], "maxItems": 0}')])
+    assert asked(provider, schema=schema)[0] == {"tags": ["abc"], "maxItems": 0}
+    assert provider.seen[0].json["response_format"]["json_schema"]["schema"] == SCHEMA | {
+        "properties": {
+            "tags": {
+                "type": "array",
+                "description": "(at most 1 items)",
+                "items": {"type": "string", "description": "(at least 1 characters, at most 3 characters)"},
+            },
+            "maxItems": {"anyOf": [{"type": "integer", "description": "How sure (at least 0)"}, {"type": "null"}]},
+        }
+    }
+    for beyond in ('{"tags": ["a", "b"]}', '{"tags": ["abcd"]}', '{"tags": [], "maxItems": -1}'):
+        with pytest.raises(Retry) as caught:
+            asked(Provider([completion(beyond)]), schema=schema)
+        assert caught.value.error_class == "bad_response"
+
+
 def test_azure_has_another_address_and_another_header() -> None:
     provider = Provider([completion()])
     asked(provider, backend="azure")
@@ -85,6 +107,7 @@ def test_a_limit_that_counts_no_tokens_is_taken_as_it_is() -> None:
         (completion(None, refusal="I cannot help with that."), "refusal", "refused"),
         (completion('{"tags": ["a', ended="length"), "length", "replan"),
         (completion("", ended="content_filter"), "content_filter", "refused"),
+        (http(400, {"error": {"code": "content_filter", "message": "policy"}}), "content_filter", "refused"),
     ],
 )
 def test_an_answer_that_the_model_withholds_is_an_outcome_of_its_own(answer: bytes, why: str, error_class: str) -> None:
@@ -112,6 +135,14 @@ def test_an_answer_of_another_form_is_a_bad_response(answer: bytes) -> None:
     with pytest.raises(Retry) as caught:
         asked(Provider([answer]))
     assert caught.value.error_class == "bad_response"
+
+
+def test_a_question_that_is_refused_for_its_form_is_not_taken_for_one_that_the_model_leaves_unanswered() -> None:
+    body = {"error": {"code": None, "type": "invalid_request_error", "message": "a content_filter of another kind"}}
+    with pytest.raises(Permanent) as caught:
+        asked(Provider([http(400, body)]))
+    assert not isinstance(caught.value, NoAnswer)
+    assert caught.value.error_class == "refused"
 
 
 def test_a_quota_that_is_used_up_is_no_throttling() -> None:

@@ -8,6 +8,7 @@ from forebay import Permanent, Retry
 from forebay.observe import redact
 from forebay.processors import google_errors, openai_errors
 from forebay.processors.messages import Refusal, Reply, by_status, signal
+from forebay.rules.verdict import ErrorClass
 
 
 def reply(status: int, body: bytes, **headers: str) -> Reply:
@@ -118,11 +119,12 @@ def test_an_answer_is_no_error(judged: Any) -> None:  # noqa: ANN401 - a judge
     assert judged(of_json(200, {"error": {"code": 429}})) is None
 
 
-def test_a_reply_that_was_cut_off_is_no_answer() -> None:
-    cut = Reply(status=200, headers={}, body=b"{}", whole=False)
+@pytest.mark.parametrize("lost", [ErrorClass.BAD_RESPONSE, ErrorClass.NETWORK_ERROR])
+def test_a_reply_that_was_cut_off_is_no_answer(lost: ErrorClass) -> None:
+    cut = Reply(status=200, headers={}, body=b"{}", lost=lost)
     refusal = by_status(cut)
     assert refusal is not None
-    assert refusal.error_class == "bad_response"
+    assert refusal.error_class == lost
 
 
 def test_what_a_provider_says_is_shown_without_secrets_on_one_line_and_not_at_length() -> None:

@@ -13,7 +13,7 @@ from forebay.errors import Busy
 from forebay.processors.messages import Reply, Request, Stream, json_by_status
 from forebay.processors.origins import origin
 from tests.processors.ground import till
-from tests.processors.provider import Caller, Provider, Seen, against, get, http
+from tests.processors.provider import Caller, Provider, Reset, Seen, against, get, http
 
 HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -148,6 +148,29 @@ def test_whatever_comes_back_has_its_class(answer: bytes | None, error_class: st
     assert isinstance(signal, (Retry, Permanent))
     assert signal.error_class == error_class
     assert caller.sent == 1
+
+
+def test_a_connection_that_is_reset_after_the_headers_leaves_what_they_say() -> None:
+    begun = b"HTTP/1.1 201 Created\r\ncontent-length: 50\r\nlocation: /jobs/7\r\n\r\n{"
+
+    async def scenario(caller: Caller, url: str) -> tuple[int, str]:
+        reply = await caller.call(get(url), judge=lambda _: None)
+        return reply.status, reply.headers["location"]
+
+    assert against(Provider([Reset(begun)]), scenario) == (201, "/jobs/7")
+
+
+def test_a_connection_that_is_reset_after_the_headers_is_a_failure_that_opens_the_breaker() -> None:
+    begun = b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"
+
+    async def scenario(caller: Caller, url: str) -> str:
+        with pytest.raises(Retry) as caught:
+            await caller.call(get(url), judge=json_by_status)
+        await till(lambda: caller.limiter.usage("api").blocked_by[:1] == ("breaker",))
+        return caught.value.error_class
+
+    limit = Limit("api", in_flight=5, breaker_after=1)
+    assert against(Provider([Reset(begun)]), scenario, limit=limit) == "network_error"
 
 
 def test_a_provider_that_is_not_there_is_a_network_error() -> None:

@@ -10,7 +10,7 @@ import pytest
 from forebay import Limit
 from forebay.errors import BadInput
 from forebay.testing import Simulated, simulator
-from tests.segment.ground import TEXT, Ground
+from tests.segment.ground import FAILED, TEXT, Ground
 
 ONE = "# River\n\nThe river fills the basin, and the basin feeds the turbine below.\n"
 Made = Callable[..., Ground]
@@ -123,6 +123,34 @@ def test_a_model_that_refuses_leaves_an_article_its_own_words(made: Made, sim: S
     (only,) = here.articles(here.run(ONE))
     assert (only["lang_by"], only["tags_by"]) == ("local", "keywords")
     assert [(each["by"], each["why"]) for each in only["lang_tried"]] == [("llm", "refused")]
+
+
+@pytest.mark.parametrize("backend", ["openai", "azure"])
+def test_an_article_that_a_provider_filters_keeps_its_own_words_and_the_others_are_tagged(
+    made: Made, sim: Simulated, backend: str
+) -> None:
+    here = made(google="on", llm_backend=backend, llm_url=sim.addresses[backend])
+    sim.fault(f"{backend}.chat", "content_filter", times=1)
+    found = here.articles(here.run(TEXT))
+    assert sorted(each["tags_by"] for each in found) == ["keywords", "llm", "llm"]
+
+
+def test_as_many_tags_are_bought_as_are_asked_for(made: Made) -> None:
+    here = made()
+    (only,) = here.articles(here.run(ONE, options={"max_tags": 2}))
+    assert (len(only["tags"]), only["tags_by"]) == (2, "llm")
+
+
+@pytest.mark.parametrize("backend", ["openai", "azure"])
+def test_a_schema_that_is_sent_with_its_bounds_as_keywords_is_refused_and_the_job_fails(
+    made: Made, sim: Simulated, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """Negative control of all the others."""
+    monkeypatch.setattr("forebay.processors.llm.sendable", dict)
+    job = made(llm_backend=backend, llm_url=sim.addresses[backend]).run(ONE)
+    assert job.status is FAILED
+    assert "'maxItems' is not permitted" in str(job.error_text)
+    assert {call["status"] for call in sim.calls(f"{backend}.chat")} == {400}
 
 
 def test_who_wants_no_model_names_the_other_processor(made: Made, sim: Simulated) -> None:

@@ -19,6 +19,7 @@ from forebay.processors.base import Chunk
 from forebay.processors.function import FunctionProcessor
 from forebay.processors.parsers import Parsers
 from tests.pipelines.ground import pdf, texts
+from tests.pipelines.works import lost_after_the_first
 from tests.processors.ground import alive, until
 from tests.segment.ground import ANSWER, COMPLETED, FAILED, TEXT, Ground
 from tests.segment.written import docx, paragraph, pptx, xlsx
@@ -203,6 +204,18 @@ def test_what_was_answered_is_not_asked_again_in_another_job(here: Ground) -> No
     assert here.articles(first) == here.articles(second)
     here.run(TEXT, processor="mine", reuse=False)
     assert sorted(here.calls) == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_what_was_answered_before_a_worker_was_lost_is_not_asked_again(
+    here: Ground,
+    monkeypatch: pytest.MonkeyPatch,
+    reuse: bool,  # noqa: FBT001 - parametrized
+) -> None:
+    here.register(answered)
+    lost_after_the_first(here.app, monkeypatch)
+    assert len(here.articles(here.run("# One\n\nThe river fills the basin.\n", processor="mine", reuse=reuse))) == 1
+    assert here.calls == [1]
 
 
 def test_an_article_that_fails_for_good_fails_the_job_or_is_named(here: Ground) -> None:

@@ -10,8 +10,8 @@ from forebay.testing import Simulated
 from tests.simulate.ground import CHAT, Clients, chat
 
 
-def shaped(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": "shape", "strict": True, "schema": schema}}
+def shaped(schema: dict[str, Any], *, strict: bool = False) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "shape", "strict": strict, "schema": schema}}
 
 
 def answered(clients: Clients, shape: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +44,54 @@ def test_an_answer_has_the_shape_of_its_schema_and_the_words_of_its_question(cli
         "inner": {"score": 1.0},
         "maybe": True,
     }
+
+
+def test_bounds_that_a_strict_schema_has_in_words_are_kept(clients: Clients) -> None:
+    words = {"type": "array", "items": {"type": "string"}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "few": words | {"description": "Tags (at most 2 items)"},
+            "many": words | {"description": "(at least 7 items, at most 8 items)"},
+            "title": {"type": "string", "description": "(at most 7 characters)"},
+            "words": {"type": "integer", "description": "(at most 5)"},
+        },
+    }
+    found = answered(clients, shaped(schema, strict=True))
+    assert (found["few"], len(found["many"]), found["title"], found["words"]) == (
+        ["river", "friends"], 7, "The old", 5
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("inner", "context", "keyword"),
+    [
+        ({"type": "string", "maxLength": 9}, "('properties', 'x')", "maxLength"),
+        (
+            {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 1}]}},
+            "('properties', 'x', 'items', 'anyOf', '0')",
+            "minimum",
+        ),
+        ({"type": "array", "items": {"type": "string"}, "maxItems": 2}, "('properties', 'x')", "maxItems"),
+    ],
+)
+def test_strict_output_refuses_the_keywords_that_it_does_not_know(
+    clients: Clients, sim: Simulated, inner: dict[str, Any], context: str, keyword: str
+) -> None:
+    schema = {"type": "object", "properties": {"x": inner}, "required": ["x"], "additionalProperties": False}
+    for send in (clients.chat, clients.azure):
+        refused = send(chat(response_format=shaped(schema, strict=True)))
+        error = refused.json()["error"]
+        assert (refused.status_code, error["type"], error["param"]) == (400, "invalid_request_error", "response_format")
+        assert error["message"] == (
+            f"Invalid schema for response_format 'shape': In context={context}, '{keyword}' is not permitted."
+        )
+        assert send(chat(response_format=shaped(schema))).status_code == 200
+
+
+def test_a_property_may_be_called_as_a_keyword_is(clients: Clients) -> None:
+    schema = {"type": "object", "properties": {"format": {"type": "string"}}}
+    assert answered(clients, shaped(schema, strict=True)) == {"format": "The old river waits."}
 
 
 def test_the_same_question_has_the_same_answer(clients: Clients) -> None:

@@ -96,17 +96,17 @@ async def cut(ground: Ground, file: IO[bytes], order: Order, terms: Terms) -> Cu
         terms = replace(terms, page_count=terms.page_count or said["pages"])
         ranges = [(each["page_start"], each["page_end"]) for each in said["chunks"]]
         looks = order.reuse and terms.looks
-        stored = await asyncio.to_thread(_stored, ground, order, terms.tenant, ranges) if looks else set()
+        known = await asyncio.to_thread(stored, ground, order, terms.tenant, ranges) if looks else set()
         tasks = []
         for place, (each, pages) in enumerate(zip(said["chunks"], ranges, strict=True)):
             blob = await ground.keep_part(terms.tenant, output, each["offset"], each["size"])
             index = terms.index + place if terms.depth == 0 else rules.piece_index(terms.depth, pages[0])
-            tasks.append(_task(ground, order, terms, pages, index=index, blob=blob, stored=pages in stored))
+            tasks.append(_task(ground, order, terms, pages, index=index, blob=blob, stored=pages in known))
     notes, lacking = tuple(said["notes"]), said["lacking"]
     return Cut(said["pages"], said["repaired"], notes, lacking, tuple(tasks), tuple(ranges))
 
 
-def _stored(ground: Ground, order: Order, tenant: str, ranges: list[tuple[int, int]]) -> set[tuple[int, int]]:
+def stored(ground: Ground, order: Order, tenant: str, ranges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     """The pages whose results are known from before."""
     processor = ground.processors[order.processor]
     keys = {order.result_key(pages, processor): pages for pages in ranges}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.pipelines.cutting import Order
+from forebay.processors.base import Processor
+from forebay.rules import chunks as rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,15 @@ class Part:
         )
         first, last = payload["pages"]
         return cls(order, (first, last), payload["page_count"], payload["depth"])
+
+    def key(self, processor: Processor, task_id: str) -> str:
+        """What its result is looked for by; without reuse one of its own, where only its own attempts leave any."""
+        shared = self.order.result_key(self.pages, processor)
+        return shared if self.order.reuse else rules.next_key(shared, task_id)
+
+    def kept_by(self, processor: Processor, key: str) -> list[str]:
+        """What its result is remembered by: also where others look for it, unless there is one."""
+        return [*dict.fromkeys((key, self.order.result_key(self.pages, processor)))]
 
     @property
     def size(self) -> int:

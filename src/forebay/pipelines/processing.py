@@ -19,9 +19,9 @@ from forebay.model.job import Event
 from forebay.model.outcome import Completed, Failed, Rescheduled
 from forebay.model.payload import Json
 from forebay.model.task import WaitReason
-from forebay.pipelines import sources
+from forebay.pipelines import replanned, sources
 from forebay.pipelines.budgeting import CALLS, book, held_back
-from forebay.pipelines.cutting import Terms, cut
+from forebay.pipelines.cutting import Cut, Terms, cut
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.part import Part
 from forebay.pipelines.splitting import carried
@@ -33,11 +33,11 @@ from forebay.rules import chunks as rules
 async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed | Rescheduled:
     part = Part.of(payload)
     processor = ground.processors[part.order.processor]
-    key = part.order.result_key(part.pages, processor)
-    if part.order.reuse:
-        known, key = await _known(ground, ctx, part, key)
-        if known is not None:
-            return known
+    known, key = await _known(ground, ctx, part, part.key(processor, ctx.task_id))
+    if known is not None:
+        return known
+    if (cut_for := await asyncio.to_thread(replanned.known, ground, ctx, part)) is not None:
+        return await _halved(ground, ctx, part, cut_for)
     under_way = await asyncio.to_thread(recalled, ground, ctx, part, key)
     # What the provider works on already is paid for: to wait would not save it.
     if under_way.job is None and (over := await asyncio.to_thread(held_back, ground, ctx, part)):
@@ -51,13 +51,18 @@ async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> C
         if rules.replans(failed.error_class, page_count=part.size, retry_count=ctx.retry_count):
             return await _halved(ground, ctx, part, failed)
         raise
-    return await _kept(ground, ctx, part, key, result)
+    try:
+        return await _kept(ground, ctx, part, key, result)
+    except BadChunks:
+        if under_way.job is not None:
+            await under_way.end("bad result")  # the same job would only give the same again
+        raise
 
 
 async def stored(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed:
     """A chunk whose result was known when its document was split; if it is lost, the chunk is processed after all."""
     part = Part.of(payload)
-    key = part.order.result_key(part.pages, ground.processors[part.order.processor])
+    key = part.key(ground.processors[part.order.processor], ctx.task_id)
     known, _ = await _known(ground, ctx, part, key)
     return known or await _again(ground, ctx, part)
 
@@ -123,7 +128,10 @@ async def _kept(ground: Ground, ctx: Context, part: Part, key: str, result: byte
     def keep() -> str:
         ref = ground.blobs().put(ctx.tenant, result)
         ground.ledger().remember(
-            [Remembered(tenant=ctx.tenant, key=key, document=part.order.document, result_blob=ref.sha256)]
+            [
+                Remembered(tenant=ctx.tenant, key=each, document=part.order.document, result_blob=ref.sha256)
+                for each in part.kept_by(ground.processors[part.order.processor], key)
+            ]
         )
         return ref.sha256
 
@@ -145,19 +153,18 @@ async def _halved(ground: Ground, ctx: Context, part: Part, failed: Failed) -> C
         "error_text": failed.text,
     }
     event = Event(name="chunk_replanned", fields=fields)
-    return await _recut(ground, ctx, part, rules.smaller(part.size), event)
+    made = await _recut(ground, ctx, part, rules.smaller(part.size))
+    await asyncio.to_thread(replanned.keep, ground, ctx, part, failed, made.ranges)
+    return _followed(made, event)
 
 
 async def _again(ground: Ground, ctx: Context, part: Part) -> Completed:
     fields: dict[str, Json] = {"page_start": part.pages[0], "page_end": part.pages[1]}
     event = Event(name="chunk_result_load_failed", fields=fields)
-    return await _recut(ground, ctx, part, part.size, event, looks=False)
+    return _followed(await _recut(ground, ctx, part, part.size, looks=False), event)
 
 
-async def _recut(
-    ground: Ground, ctx: Context, part: Part, max_pages: int, event: Event, *, looks: bool = True
-) -> Completed:
-    """The chunk ends without pages of its own; those that follow it have them."""
+async def _recut(ground: Ground, ctx: Context, part: Part, max_pages: int, *, looks: bool = True) -> Cut:
     async with sources.pages(ground, ctx, part) as file:
         terms = Terms(
             tenant=ctx.tenant,
@@ -168,6 +175,10 @@ async def _recut(
             max_pages=max_pages,
             looks=looks,
         )
-        made = await cut(ground, file, part.order, terms)
-    replanned: list[Json] = [list(pages) for pages in made.ranges]
-    return Completed(result_json=json_text.encode({"replanned": replanned}), follow_ups=made.tasks, events=(event,))
+        return await cut(ground, file, part.order, terms)
+
+
+def _followed(made: Cut, event: Event) -> Completed:
+    """The chunk ends without pages of its own; those that follow it have them."""
+    ranges: list[Json] = [list(pages) for pages in made.ranges]
+    return Completed(result_json=json_text.encode({"replanned": ranges}), follow_ups=made.tasks, events=(event,))

@@ -50,8 +50,8 @@ async def _tagged(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outc
     ctx.checkpoint()
     part = Part.of(payload)
     processor = ground.processors[part.order.processor]
-    key = part.order.result_key(part.pages, processor)
-    if part.order.reuse and (known := await asyncio.to_thread(ground.ledger().recall, ctx.tenant, [key])):
+    key = part.key(processor, ctx.task_id)
+    if known := await asyncio.to_thread(ground.ledger().recall, ctx.tenant, [key]):
         answer: Any = json_text.parse(known[0].result_json or "null")
         return _completed(answer, reused=True)
     if over := await asyncio.to_thread(held_back, ground, ctx, part):
@@ -68,8 +68,11 @@ async def _tagged(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outc
         made = await called(ctx, processor, chunk)
     answer = _checked(made)
     book(ctx, part, processor)
-    entry = Remembered(tenant=ctx.tenant, key=key, document=part.order.document, result_json=json_text.encode(answer))
-    await asyncio.to_thread(ground.ledger().remember, [entry])
+    entries = [
+        Remembered(tenant=ctx.tenant, key=each, document=part.order.document, result_json=json_text.encode(answer))
+        for each in part.kept_by(processor, key)
+    ]
+    await asyncio.to_thread(ground.ledger().remember, entries)
     return _completed(answer, reused=False)
 
 

@@ -73,7 +73,7 @@ class Recorded(UnderWay):
 
 
 def recalled(ground: Ground, ctx: Context, part: Part, key: str) -> Recorded:
-    """Blocking. Without reuse it is the task's own: what others had done is not looked for."""
-    found = Recorded(ground, ctx, part, key if part.order.reuse else rules.next_key(key, ctx.task_id))
+    """Blocking."""
+    found = Recorded(ground, ctx, part, key)
     found.recall()
     return found

@@ -14,8 +14,8 @@ from forebay.ids import printable
 from forebay.observe.redact import mask_text
 from forebay.processors import schema as schemas
 from forebay.processors.credentials import Credentials
-from forebay.processors.messages import Reply, Request
-from forebay.processors.openai_errors import judged
+from forebay.processors.messages import Refusal, Reply, Request
+from forebay.processors.openai_errors import is_filtered, judged
 from forebay.processors.transport import Transport
 from forebay.rules.verdict import ErrorClass
 
@@ -26,6 +26,15 @@ _MAX_REPLY: Final = 4 * 1024 * 1024
 _PER_CALL: Final = 16  # tokens of what surrounds the messages
 _CALL_S: Final = 60.0
 _MOST_SHOWN: Final = 200
+# Strict structured output refuses these, Azure all of them: they are said in words, and checked in the answer.
+_IN_WORDS: Final = {
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+}
 
 Why = Literal["refusal", "length", "content_filter"]
 _CLASSES: Final[dict[str, ErrorClass]] = {
@@ -36,7 +45,7 @@ _CLASSES: Final[dict[str, ErrorClass]] = {
 
 
 class NoAnswer(Permanent):
-    """The model answered, and was paid, but not what it was asked for: the same question would end alike."""
+    """There is no answer to what was asked, or not the one asked for: the same question would end alike."""
 
     def __init__(self, why: Why, text: str) -> None:
         super().__init__(text, error_class=_CLASSES[why])
@@ -100,34 +109,67 @@ class Llm:
     ) -> dict[str, Any]:
         """The answer, of the schema's form; NoAnswer if the model gives none."""
         schemas.check(schema)
+        form = sendable(schema)
         asked = {
             "model": self._model.name,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": text}],
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": name, "strict": True, "schema": dict(schema)},
+                "json_schema": {"name": name, "strict": True, "schema": form},
             },
             self._model.bound: self._max_tokens,
         }
-        reply = await self._transport().call(
-            ctx,
-            Request.of_json("POST", self._model.address, asked),
-            limit=self._limit,
-            units={"calls": 1, TOKENS: self._max_tokens + estimate(system, text, json.dumps(schema))},
-            meter=LIMIT,
-            judge=judged,
-            credentials=self._credentials,
-            settle=self._counted,
-            timeout_s=timeout_s or self._timeout_s,
-            max_reply=_MAX_REPLY,
-        )
+        tokens = self._max_tokens + estimate(system, text, json.dumps(form))
+        reply = await self._sent(ctx, asked, tokens, timeout_s or self._timeout_s)
         ctx.used(LIMIT, TOKENS, _usage(reply, "total_tokens") or 0)
         return _answer(reply.json, schema)
+
+    async def _sent(self, ctx: Context, asked: Mapping[str, Any], tokens: int, timeout_s: float) -> Reply:
+        filtered: list[Refusal] = []
+
+        def judge(reply: Reply) -> Refusal | None:
+            refusal = judged(reply)
+            if refusal is not None and is_filtered(reply):
+                filtered.append(refusal)
+            return refusal
+
+        try:
+            return await self._transport().call(
+                ctx,
+                Request.of_json("POST", self._model.address, asked),
+                limit=self._limit,
+                units={"calls": 1, TOKENS: tokens},
+                meter=LIMIT,
+                judge=judge,
+                credentials=self._credentials,
+                settle=self._counted,
+                timeout_s=timeout_s,
+                max_reply=_MAX_REPLY,
+            )
+        except Permanent as error:
+            if filtered:
+                raise NoAnswer("content_filter", error.text) from None
+            raise
 
     def _counted(self, reply: Reply) -> Mapping[str, int] | None:
         """Of the answer, providers count what it may have at most, however short it turns out to be."""
         asked, answered = _usage(reply, "prompt_tokens"), _usage(reply, "completion_tokens")
         return None if asked is None else {TOKENS: asked + max(self._max_tokens, answered or 0)}
+
+
+def sendable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema as strict structured output takes it: its bounds are no keywords, but words of its descriptions."""
+    form = {name: value for name, value in schema.items() if name not in _IN_WORDS}
+    bounds = ", ".join(said.format(schema[name]) for name, said in _IN_WORDS.items() if name in schema)
+    if bounds:
+        form["description"] = f"{schema.get('description', '')} ({bounds})".lstrip()
+    if "properties" in schema:
+        form["properties"] = {name: sendable(each) for name, each in schema["properties"].items()}
+    if "items" in schema:
+        form["items"] = sendable(schema["items"])
+    if "anyOf" in schema:
+        form["anyOf"] = [sendable(each) for each in schema["anyOf"]]
+    return form
 
 
 def estimate(*texts: str) -> int:

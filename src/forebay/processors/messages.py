@@ -45,12 +45,12 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """`headers` has lower-case names; `whole` is False where the body was cut off or could not be unpacked."""
+    """`headers` has lower-case names; `lost` is the class of what happened to a body that did not come whole."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
-    whole: bool = True
+    lost: ErrorClass | None = None
     received_at: float = 0.0
 
     @cached_property
@@ -98,7 +98,7 @@ def by_status(reply: Reply) -> Refusal | None:
     """What the status alone says, for those replies of which a provider says nothing more."""
     found = verdict.classify_http(reply.status, has_retry_after=reply.hint_s is not None)
     if found is None:
-        return None if reply.whole else Refusal(ErrorClass.BAD_RESPONSE, "The provider's answer was cut off.")
+        return None if reply.lost is None else Refusal(reply.lost, "The provider's answer was cut off.")
     return Refusal(found, f"The provider answered {reply.status}{_said(reply)}")
 
 

@@ -9,14 +9,14 @@ from typing import Any
 from forebay.processors.messages import Refusal, Reply, json_by_status
 from forebay.rules.verdict import ErrorClass
 
+_FILTERED = ("content_filter", "content_policy_violation")
 _BY_CODE = {
     "insufficient_quota": ErrorClass.QUOTA_EXHAUSTED,
     "billing_hard_limit_reached": ErrorClass.QUOTA_EXHAUSTED,
     "billing_not_active": ErrorClass.QUOTA_EXHAUSTED,
     "context_length_exceeded": ErrorClass.REPLAN,
     "string_above_max_length": ErrorClass.REPLAN,
-    "content_filter": ErrorClass.REFUSED,
-    "content_policy_violation": ErrorClass.REFUSED,
+    **dict.fromkeys(_FILTERED, ErrorClass.REFUSED),
     # Whatever is sent will be refused alike, until somebody has corrected the settings.
     "model_not_found": ErrorClass.AUTH,
     "DeploymentNotFound": ErrorClass.AUTH,
@@ -33,7 +33,7 @@ def judged(reply: Reply) -> Refusal | None:
     if found is None or error is None:
         return found
     message = str(error.get("message") or "")
-    codes = [str(error.get(name) or "") for name in ("code", "type")]
+    codes = _codes(error)
     meant = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
     if meant is None and reply.status == _CONFLICT:
         meant = ErrorClass.SERVICE_UNAVAILABLE
@@ -42,6 +42,16 @@ def judged(reply: Reply) -> Refusal | None:
         meant = ErrorClass.REPLAN  # it would not fit into an empty minute either
     delay_s = _said(message) if meant == ErrorClass.RATE_LIMITED and reply.hint_s is None else None
     return Refusal(meant, f"{reply.status} {codes[0] or codes[1]}: {message}", delay_s)
+
+
+def is_filtered(reply: Reply) -> bool:
+    """Whether a refusal is one of the question's content, and neither of its form nor of who asked."""
+    error = _error(reply.json)
+    return error is not None and any(code in _FILTERED for code in _codes(error))
+
+
+def _codes(error: Mapping[str, Any]) -> list[str]:
+    return [str(error.get(name) or "") for name in ("code", "type")]
 
 
 def _said(message: str) -> float | None:

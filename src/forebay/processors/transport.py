@@ -231,10 +231,13 @@ async def _pieces(stream: Stream) -> AsyncIterator[bytes]:
 
 
 async def _read(response: httpx2.Response, most: int) -> Reply:
-    """Unpacked piece by piece, so that a small reply cannot grow beyond its bound."""
+    """Unpacked piece by piece, so that a small reply cannot grow beyond its bound.
+
+    What breaks after the headers leaves a reply: a job may have begun by then, and they say where it is.
+    """
     pieces: list[bytes] = []
     size = 0
-    whole = True
+    lost = None
     try:
         async for piece in response.aiter_bytes():
             size += len(piece)
@@ -242,10 +245,12 @@ async def _read(response: httpx2.Response, most: int) -> Reply:
                 raise signal(Refusal(ErrorClass.BAD_RESPONSE, f"The provider's answer has more than {most} bytes."))
             pieces.append(piece)
     except (httpx2.RemoteProtocolError, httpx2.DecodingError):
-        whole = False
+        lost = ErrorClass.BAD_RESPONSE
+    except httpx2.ReadError:
+        lost = ErrorClass.NETWORK_ERROR
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Reply(
-        status=response.status_code, headers=headers, body=b"".join(pieces), whole=whole, received_at=time.time()
+        status=response.status_code, headers=headers, body=b"".join(pieces), lost=lost, received_at=time.time()
     )
 
 

@@ -74,6 +74,11 @@ def entry_key(key: str, number: int) -> str:
     return hashlib.sha256(f"{key} under way {number}".encode()).hexdigest()
 
 
+def cut_key(key: str) -> str:
+    """What it is known by that a chunk was cut smaller, where its result would be known by `key`."""
+    return hashlib.sha256(f"{key} cut".encode()).hexdigest()
+
+
 def next_key(key: str, lost: str) -> str:
     """What a result is known by after the one that was known by `key` was lost."""
     return hashlib.sha256(f"{key} {lost}".encode()).hexdigest()

@@ -11,6 +11,7 @@ from typing import Any, Final
 from forebay.simulate.reading import language
 
 _WORD: Final = re.compile(r"[^\W\d_]{4,}")
+_BOUND: Final = re.compile(r"\bat (least|most) (-?[0-9]+(?:\.[0-9]+)?)")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 _KEYWORDS: Final = 5
 _LONGEST: Final = 200
@@ -73,12 +74,14 @@ def _value(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], text: 
         return bool(text.strip())
     if kind == "null":
         return None
-    return _string(name, text)[: schema.get("maxLength", _LONGEST)]
+    return _string(name, text)[: int(_bounds(schema, "minLength", "maxLength").get("most", _LONGEST))]
 
 
 def _items(schema: Mapping[str, Any], root: Mapping[str, Any], text: str, depth: int) -> list[Any]:
     inner = _resolved(schema.get("items") or {}, root)
-    least, most = schema.get("minItems", 0), schema.get("maxItems", max(_KEYWORDS, schema.get("minItems", 0)))
+    bounds = _bounds(schema, "minItems", "maxItems")
+    least = int(bounds.get("least", 0))
+    most = int(bounds.get("most", max(_KEYWORDS, least)))
     if inner.get("type", "string") == "string" and not inner.get("enum"):
         found = keywords(text, most)
         return found + [f"word {number}" for number in range(len(found), least)]
@@ -120,5 +123,12 @@ def _of(choices: list[Any], text: str) -> Any:  # noqa: ANN401 - what the schema
 
 
 def _within(schema: Mapping[str, Any], number: float) -> float:
-    least, most = schema.get("minimum", number), schema.get("maximum", number)
-    return min(max(number, float(least)), float(most))
+    bounds = _bounds(schema, "minimum", "maximum")
+    return min(max(number, bounds.get("least", number)), bounds.get("most", number))
+
+
+def _bounds(schema: Mapping[str, Any], least: str, most: str) -> dict[str, float]:
+    """By its keywords, or as a description has them in words: strict schemas have no other way to say it."""
+    given = {"least": schema.get(least), "most": schema.get(most)}
+    said = {which: float(bound) for which, bound in _BOUND.findall(str(schema.get("description", "")))}
+    return said | {which: float(bound) for which, bound in given.items() if bound is not None}

@@ -12,6 +12,7 @@ from forebay.simulate.fault import Fault
 from forebay.simulate.hints import retry_headers
 from forebay.simulate.messages import Denial, Refused, Reply, Request, Work, json_reply
 from forebay.simulate.state import State
+from forebay.simulate.strict import objection
 
 _PATH: Final = re.compile(r"(?:/openai)?/v1/chat/completions")
 _AZURE: Final = re.compile(r"/openai/deployments/(?P<deployment>[^/]+)/chat/completions")
@@ -50,6 +51,8 @@ class OpenAi:
             raise Refused(_error(400, "Invalid 'messages': empty array.", "invalid_request_error", param="messages"))
         if asked.get("stream"):
             raise Refused(_error(400, "The simulator does not stream.", "invalid_request_error", param="stream"))
+        if (wrong := objection(asked.get("response_format"))) is not None:
+            raise Refused(_error(400, wrong, "invalid_request_error", param="response_format"))
         prompt = sum(tokens(text_of(each)) + 4 for each in messages) + 3
         most = _most(asked)
         content = answer(asked)

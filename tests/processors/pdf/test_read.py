@@ -4,7 +4,7 @@ import zlib
 from typing import Any
 
 import pytest
-from pikepdf import Array, Dictionary, Name, Pdf
+from pikepdf import Array, Dictionary, Name, Pdf, String
 from PIL import Image, ImageOps
 
 from forebay.model.document import Block, BlockKind, Box, Line, Method, Page, Word
@@ -194,7 +194,7 @@ def test_text_of_private_characters_is_not_usable() -> None:
     assert read(coded(["\ue001", "b", "c", "a"]))[0]["method"] == "text"
 
 
-def compressed(content: bytes, how: Name = Name.FlateDecode) -> bytes:
+def compressed(content: bytes, how: object = Name.FlateDecode) -> bytes:
     """A sound page, and one whose content is what was given as its compressed form."""
     with Pdf.new() as pdf:
         add(pdf, shown(paragraph()))
@@ -209,6 +209,11 @@ def test_content_that_cannot_be_decoded_is_refused_and_not_an_empty_page(how: Na
     with pytest.raises(Refused, match="page 12 cannot be decoded") as refused:
         read(compressed(b"no zlib at all", how), first=11)
     assert refused.value.error_class is ErrorClass.CORRUPTED_CONTENT
+
+
+@pytest.mark.parametrize("how", [0, True, 1.5, String("x"), Dictionary()], ids=repr)
+def test_a_filter_that_is_none_is_passed_over(how: object) -> None:
+    assert [texts(page) for page in read(compressed(shown(paragraph()), how))] == [[ENGLISH], [ENGLISH]]
 
 
 def test_content_that_breaks_off_is_read_as_far_as_it_goes_and_noted() -> None:

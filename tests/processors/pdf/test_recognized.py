@@ -4,6 +4,7 @@ import io
 import json
 from typing import Any
 
+import pikepdf
 import pytest
 from PIL import Image, ImageDraw
 
@@ -18,6 +19,7 @@ from tests.processors.pdf.papers import (
     paper,
     paragraph,
     read,
+    saved,
     scanned,
     split,
     texts,
@@ -149,6 +151,17 @@ def test_a_searchable_page_has_the_words_where_they_were_read(rotate: int, turne
     for found, put in zip(words(page), expected, strict=True):
         assert found["box"] == pytest.approx(put["box"], abs=0.003)
     assert call("searchable", {}, scan, lines)[1] == made
+
+
+def test_a_page_whose_fonts_are_no_dictionary_is_damaged_content() -> None:
+    scan = scanned(Image.new("L", (60, 84), 200))
+    with pikepdf.open(io.BytesIO(scan)) as pdf:
+        pdf.pages[0].obj["/Resources"]["/Font"] = pikepdf.Array([0])
+        odd = saved(pdf)
+    rows = [(1, 1, 1, 100, 200, 100, 30, "gates")]
+    with pytest.raises(Refused) as refused:
+        call("searchable", {}, odd, page_line(rows, 0, (595.0, 842.0)))
+    assert refused.value.error_class is ErrorClass.CORRUPTED_CONTENT
 
 
 def test_any_text_can_be_found_again() -> None:

@@ -47,16 +47,16 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
         for note in page.get("notes", ()):
             if note.startswith(INCOMPLETE):
                 _annotate(pdf, pages[number - 1], note)
-    if written:
-        font = pdf.make_indirect(glyphless.font(pdf, codes))
-        for item in written:
-            Page(item).add_resource(font, Name.Font, _FONT)
     try:
+        if written:
+            font = pdf.make_indirect(glyphless.font(pdf, codes))
+            for item in written:
+                Page(item).add_resource(font, Name.Font, _FONT)
         with os.fdopen(os.dup(output), "wb") as file:
             file.truncate(0)
             pdf.save(file, static_id=True, encryption=False)
             file.flush()
-    except (pikepdf.PdfError, RuntimeError) as error:
+    except (pikepdf.PdfError, RuntimeError, TypeError, ValueError) as error:
         raise Refused(ErrorClass.CORRUPTED_CONTENT, f"The document cannot be written: {said(error)}.") from None
     return {"size": os.fstat(output).st_size}
 

@@ -90,10 +90,11 @@ def _trouble(stream: Object) -> tuple[int, str] | None:
 
 
 def _filters(stream: Object) -> list[str]:
+    """What is neither a name nor a list names none, and readers take such a stream as it is."""
     value = stream.get("/Filter")
-    if value is None:
-        return []
-    return [str(value)] if isinstance(value, Name) else [str(item) for item in value]
+    if isinstance(value, Name):
+        return [str(value)]
+    return [str(item) for item in value] if isinstance(value, pikepdf.Array) else []
 
 
 def _inflated(raw: bytes) -> tuple[int, str] | None:
