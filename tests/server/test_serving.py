@@ -60,7 +60,7 @@ class Both:
 
 
 async def until(there: Callable[[], bool]) -> None:
-    while not there():
+    while not there():  # noqa: ASYNC110 - a ledger has no event
         await asyncio.sleep(0.05)
 
 

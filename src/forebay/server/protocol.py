@@ -43,7 +43,7 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
         elif self._unread_bytes > _MAX_HEAD_BYTES:
             self._refuse_size()
-        elif self._in_body or self._answering:
+        elif self._answering:
             self._stop_waiting()
         else:
             self._wait()
@@ -73,7 +73,14 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_body = False
         self._unread_bytes = 0
+        self._stop_waiting()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # What is left of a body that nobody reads must not keep the line open for as long as its sender likes.
+        if self._in_body and not self._answering:
+            self._wait()
 
     def send_400_response(self, msg: str) -> None:
         if not self._answering and len(self.url) > MAX_TARGET_BYTES:
@@ -110,7 +117,9 @@ class Protocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._patience = None
-        if not self.transport.is_closing():
+        if self._in_body:
+            self.transport.close()
+        elif not self.transport.is_closing():
             self._refuse(408, "too_slow", f"The request's head did not come within {self.headers_within_s:g} s.")
 
     def _refuse_size(self) -> None:

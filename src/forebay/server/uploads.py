@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from io import BytesIO
@@ -18,7 +17,7 @@ from forebay.blobs.os_errors import in_temp_folder
 from forebay.blobs.store import Writing
 from forebay.pipelines import intake
 from forebay.pipelines.pipeline import Pipeline
-from forebay.server.bodies import check_length, too_large
+from forebay.server.bodies import check_length, in_time, too_large
 from forebay.server.multipart import Form
 from forebay.server.problems import Refused
 from forebay.server.service import Service
@@ -28,7 +27,6 @@ _PIECE = 1 << 20
 MAX_HELD_BYTES: Final = 64 * _PIECE
 _HEAD_BYTES = 64 * 1024
 _ZIP = b"PK\x03\x04"
-_LEAST_BYTES_S = 1024
 _FORM_BYTES = 128 * 1024
 _SMALLER = "Split the document, or have the server's setting upload_max_bytes raised."
 
@@ -84,7 +82,7 @@ async def received(
     try:
         async with AsyncExitStack() as stack:
             taking = _Taking(service, tenant, most, stack)
-            async for data in _in_time(request, service.slow_after_s, still_here):
+            async for data in in_time(request, service.slow_after_s, still_here):
                 await taking.take(data if form is None else form.feed(data))
                 # Fields that follow the file may yet choose another pipeline.
                 if taking.unseen and form is None:
@@ -186,35 +184,3 @@ async def _writing(service: Service, blobs: Blobs, tenant: str) -> AsyncIterator
     finally:
         # Even when this very request is cancelled: a draft that nobody throws away would stay for a day.
         await asyncio.shield(service.take(opening.__exit__, None, None, None))
-
-
-async def _in_time(
-    request: Request, slow_after_s: float, still_here: Callable[[], Awaitable[None]]
-) -> AsyncIterator[bytes]:
-    """The body, as long as it comes at more than a trickle."""
-    loop = asyncio.get_running_loop()
-    pieces = request.stream().__aiter__()
-    until = loop.time() + slow_after_s
-    told_at = time.monotonic()
-    got = 0
-    while True:
-        try:
-            async with asyncio.timeout_at(until):
-                data = await anext(pieces)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise Refused(
-                408,
-                "too_slow",
-                f"Less than {_LEAST_BYTES_S} bytes a second came for {slow_after_s:g} s.",
-                remedy="Send it again over a faster line.",
-                closing=True,
-            ) from None
-        got += len(data)
-        if got >= _LEAST_BYTES_S * slow_after_s:
-            got, until = 0, loop.time() + slow_after_s
-        yield data
-        if time.monotonic() - told_at > slow_after_s / 3:
-            told_at = time.monotonic()
-            await still_here()
