@@ -195,26 +195,23 @@ def test_a_refusal_is_in_words_of_http(service: Service) -> None:
     assert [each.remedy for each in verdict.TABLE.values() if "--" in each.remedy] == []
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Forebay:
-    return Forebay(
+@pytest.mark.parametrize("bound", ["upload_max_bytes", "document_max_bytes"])
+def test_a_document_that_is_too_large_is_refused_early(tmp_path: Path, bound: str) -> None:
+    small = Forebay(
         f"sqlite:///{tmp_path}/forebay.db",
         blobs=f"file://{tmp_path}/blobs",
-        settings=load({"upload_max_bytes": 4096, "home": str(tmp_path)}),
+        settings=load({bound: 4096, "home": str(tmp_path)}),
     )
-
-
-def test_a_document_that_is_too_large_is_refused_early(small: Forebay, tmp_path: Path) -> None:
     exact = DOCUMENT + b"\n" * (4096 - len(DOCUMENT))
     with small, serving(small) as service:
         assert service.post("/v1/jobs", content=exact, headers=PDF).status_code == 202
         found = problem(service.post("/v1/jobs", content=exact + b"\n", headers=PDF), 413, "too_large")
-        assert "upload_max_bytes" in found["remedy"]
+        assert bound in found["remedy"]
         # Announced, and refused before any of it was sent.
         head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n"
         assert service.say(head).startswith(b"HTTP/1.1 413 ")
         chunked = service.post("/v1/jobs", content=iter([exact, b"\n"]), headers=PDF)
-        assert "upload_max_bytes" in problem(chunked, 413, "too_large")["remedy"]
+        assert bound in problem(chunked, 413, "too_large")["remedy"]
         assert service.post("/v1/jobs", content=iter([exact]), headers=PDF).status_code == 202
         assert jobs(small) == 1
         assert drafts(tmp_path) == []

@@ -28,7 +28,7 @@ MAX_HELD_BYTES: Final = 64 * _PIECE
 _HEAD_BYTES = 64 * 1024
 _ZIP = b"PK\x03\x04"
 _FORM_BYTES = 128 * 1024
-_SMALLER = "Split the document, or have the server's setting upload_max_bytes raised."
+_BOUNDS = ("upload_max_bytes", "document_max_bytes")
 
 
 Chosen = Callable[[Mapping[str, str]], Pipeline]
@@ -63,10 +63,11 @@ async def received(
     service: Service, request: Request, tenant: str, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Upload]:
     """`still_here` is called every few seconds while bytes come."""
-    most = service.app.settings.upload_max_bytes
+    most, bound = min((getattr(service.app.settings, name), name) for name in _BOUNDS)
+    smaller = f"Split the document, or have the server's setting {bound} raised."
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
-    length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=_SMALLER)
+    length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=smaller)
     # No more of it than a piece is held here at a time.
     held = _PIECE if length is None or length < 0 else min(length, _PIECE)
     if service.held_bytes + held > MAX_HELD_BYTES:
@@ -81,7 +82,7 @@ async def received(
     service.held_bytes += held
     try:
         async with AsyncExitStack() as stack:
-            taking = _Taking(service, tenant, most, stack)
+            taking = _Taking(service, tenant, most, smaller, stack)
             async for data in in_time(request, service.slow_after_s, still_here):
                 await taking.take(data if form is None else form.feed(data))
                 # Fields that follow the file may yet choose another pipeline.
@@ -99,10 +100,11 @@ async def received(
 class _Taking:
     """Gathers small pieces, so that a thread is needed once for many; what is small is written in one go."""
 
-    def __init__(self, service: Service, tenant: str, most: int, stack: AsyncExitStack) -> None:
+    def __init__(self, service: Service, tenant: str, most: int, smaller: str, stack: AsyncExitStack) -> None:
         self._service = service
         self._tenant = tenant
         self._most = most
+        self._smaller = smaller
         self._stack = stack
         self._blob: Writing | None = None
         self._size = 0
@@ -119,7 +121,7 @@ class _Taking:
     async def take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most:
-            raise too_large(self._most, remedy=_SMALLER)
+            raise too_large(self._most, remedy=self._smaller)
         self._head += data[: _HEAD_BYTES - len(self._head)]
         self._held += data
         if len(self._held) >= _PIECE:
