@@ -13,11 +13,12 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.app.working import awork, when_idle
-from forebay.engine.signals import Permanent
+from forebay.engine.signals import Permanent, Retry
 from forebay.model.document import Page
 from forebay.model.exchange import Action
 from forebay.model.query import Query
 from forebay.processors.base import Chunk
+from forebay.processors.parsers import Parsers
 from forebay.rules import verdict
 from forebay.settings import load
 from tests.documents.hostile import user_password
@@ -55,6 +56,29 @@ def test_a_document_becomes_a_job_and_its_result(service: Service) -> None:
     assert "scan.md" in markdown.headers["content-disposition"]
     assert service.get(f"/v1/jobs/{job_id}/chunks").json()["items"][0]["status"] == "completed"
     problem(service.get(f"/v1/jobs/{job_id}/result", params={"format": "exe"}), 422, "bad_input")
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (Retry("closed", error_class="service_unavailable"), 503, "service_unavailable"),
+        (Retry("too long", error_class="parser_timeout"), 422, "parser_timeout"),
+        (Permanent("torn", error_class="corrupted_content"), 422, "corrupted_content"),
+        (Permanent("oops", error_class="bug"), 500, "bug"),
+    ],
+)
+def test_an_output_that_cannot_be_made_is_answered_by_the_class_of_what_failed(
+    service: Service, monkeypatch: pytest.MonkeyPatch, failure: Exception, status: int, code: str
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise failure
+
+    job_id = service.submit()
+    work(service.app)
+    monkeypatch.setattr(Parsers, "call", fails)
+    answer = service.get(f"/v1/jobs/{job_id}/result", params={"format": "pdf"})
+    problem(answer, status, code)
+    assert ("retry-after" in answer.headers) is (status == 503)
 
 
 def test_a_result_has_an_etag_and_ranges(service: Service) -> None:
