@@ -27,7 +27,7 @@ def test_without_keys_this_machine_is_let_in_and_no_other_site(service: Service)
         problem(service.get("/v1/jobs", headers={"host": host}), 403, "foreign_host")
     for host in ("localhost", "localhost:1", "127.0.0.1", "[::1]:8420", "forebay.localhost"):
         assert service.get("/v1/jobs", headers={"host": host}).status_code == 200
-    for origin in ("https://evil.example", "null", "http://localhost:1"):
+    for origin in ("https://evil.example", "null", "http://localhost:1", "http://["):
         problem(service.get("/v1/jobs", headers={"origin": origin}), 403, "foreign_origin")
     for site in ("cross-site", "same-site"):
         problem(service.get("/v1/jobs", headers={"sec-fetch-site": site}), 403, "foreign_site")
