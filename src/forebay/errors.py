@@ -23,6 +23,7 @@ ForebayError
 │   ├── DuplicatedPages
 │   ├── ForeignPages      of another document, or beyond the last page of this one
 │   └── BadTags           what should be tagged pages is not
+├── ParserUnavailable     what reads documents cannot do so for the moment
 ├── SandboxFailed         the system offers a sandbox for parsers and then refuses it
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
@@ -212,6 +213,11 @@ class ForeignPages(BadChunks):
 
 class BadTags(BadChunks):
     code = "bad_tags"
+
+
+class ParserUnavailable(ForebayError):
+    code = "service_unavailable"
+    http_status = 503
 
 
 class SandboxFailed(ForebayError):

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from forebay.engine.signals import Retry
 from forebay.model.outcome import Completed
+from forebay.model.payload import Json
+from forebay.pipelines.paged import cpu_s
+from forebay.processors.parsers import Parsers
 from forebay.testing.workers import lone
 from tests.cli.documents import Desk
 from tests.cli.ground import Ground
@@ -121,3 +126,35 @@ def test_a_document_that_failed_has_no_result_in_any_format(desk: Desk) -> None:
     (record,) = desk.run("scan.pdf", "-o", "json").json
     answer = desk.here.run("result", record["job_id"], "-f", "md")
     assert (answer.code, f"Job {record['job_id']} has no result." in answer.err) == (1, True)
+
+
+@pytest.mark.parametrize(("error_class", "code"), [("parser_timeout", 7), ("service_unavailable", 1)])
+def test_an_output_that_cannot_be_made_is_no_bug(
+    desk: Desk, document: str, monkeypatch: pytest.MonkeyPatch, error_class: str, code: int
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise Retry("The parser is gone.", error_class=error_class)
+
+    monkeypatch.setattr(Parsers, "call", fails)
+    answer = desk.here.run("result", document, "-f", "pdf", "-o", "handed-out.pdf")
+    assert (answer.code, "The parser is gone." in answer.err, "bug" in answer.err) == (code, True, False), answer.err
+
+
+def test_a_searchable_document_may_take_longer_the_more_pages_it_has(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float | None] = []
+    call = Parsers.call
+
+    async def heard(parsers: Parsers, verb: str, *args: Any, **more: Any) -> Json:  # noqa: ANN401 - as they are
+        if verb == "searchable":
+            given.append(more.get("cpu_s"))
+        return await call(parsers, verb, *args, **more)
+
+    monkeypatch.setattr(Parsers, "call", heard)
+    for pages in (1, 3):
+        desk.put(f"{pages}.pdf", pages)
+        (record,) = desk.ok(f"{pages}.pdf", "-o", "json").json
+        desk.here.ok("result", record["job_id"], "-f", "pdf", "-o", f"handed-out-{pages}.pdf")
+    assert given == [cpu_s(1), cpu_s(3)]
+    assert cpu_s(3) > cpu_s(1)

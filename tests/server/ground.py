@@ -111,6 +111,7 @@ def serving(
         await asyncio.wait_for(server.ready.wait(), 20)
         ready.set()
         await running
+        await app.aclose_documents()
 
     thread = threading.Thread(target=asyncio.run, args=(run(),))
     thread.start()

@@ -36,6 +36,16 @@ def status(raw: bytes) -> int:
     return int(raw.split()[1])
 
 
+def answered(line: socket.socket) -> bytes:
+    """One problem document, on a line that may stay open."""
+    found = b""
+    while not found.endswith(b"}"):
+        piece = line.recv(65536)
+        assert piece, found
+        found += piece
+    return found
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -215,6 +225,30 @@ def test_a_body_that_trickles_is_let_go(app: Forebay, tmp_path: Path) -> None:
                 slow.sendall(b"x")
             assert status(received(slow)) == 408
         assert [*(tmp_path / "blobs" / "tmp").iterdir()] == []
+
+
+def test_a_json_body_that_trickles_is_let_go(app: Forebay) -> None:
+    with serving(app, slow_after_s=0.4) as service:
+        assert status(service.say(HEAD + b'Content-Length: 9999\r\n\r\n{"kind":')) == 408
+
+
+def test_the_rest_of_a_body_that_was_refused_is_not_waited_for(app: Forebay) -> None:
+    with serving(app, headers_within_s=0.4, keyed=True) as service:
+        for path in (b"tasks", b"jobs"):
+            with socket.create_connection(service.place, 10) as line:
+                line.sendall(HEAD.replace(b"tasks", path) + b"Content-Length: 9999\r\n\r\n")
+                assert status(answered(line)) == 401
+                line.sendall(b"x")
+                with suppress(ConnectionResetError):
+                    assert line.recv(65536) == b""
+
+
+def test_who_sends_the_rest_of_a_body_that_was_refused_may_ask_again(app: Forebay) -> None:
+    with serving(app, keyed=True) as service, socket.create_connection(service.place, 10) as line:
+        line.sendall(HEAD + b"Content-Length: 3\r\n\r\n")
+        assert status(answered(line)) == 401
+        line.sendall(b"xyzGET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert received(line).startswith(b"HTTP/1.1 200 ")
 
 
 def test_too_many_uploads_at_once_are_told_to_wait(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from forebay.app import callbacks
 from forebay.app.forebay import Forebay
 from forebay.model.query import Query
+from forebay.model.task import Task
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem
 
 GOOD = "https://example.com/hooks/forebay"
@@ -117,3 +121,28 @@ def test_a_name_that_leads_inside_is_refused_and_one_that_is_not_known_is_not(se
         problem(answer, 422, "bad_input")
     for host in ("outside.example", "unknown.example"):
         service.submit(params={"callback": f"https://{host}/"})
+
+
+def test_what_was_sent_to_an_endpoint_is_looked_for_no_longer_than_a_moment(
+    service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy, quiet = (app.callbacks.known_endpoint(f"https://example.com/{name}") for name in ("busy", "quiet"))
+    app.callbacks.test(quiet)
+    for _ in range(10):
+        app.callbacks.test(busy)
+    looked_at: list[str] = []
+    get = app.ledger.get
+
+    def slow(task_id: str) -> Task | None:
+        looked_at.append(task_id)
+        return get(task_id)
+
+    monkeypatch.setattr(app.ledger, "get", slow)
+    assert len(service.get(f"/v1/callbacks/{quiet.id}").json()["deliveries"]) == 1
+    assert len(looked_at) == 11
+    looked_at.clear()
+    monkeypatch.setattr(callbacks, "monotonic", lambda: 0.3 * len(looked_at))
+    assert service.get(f"/v1/callbacks/{quiet.id}").json()["deliveries"] == []
+    assert len(looked_at) == 4
+    looked_at.clear()
+    assert len(service.get(f"/v1/callbacks/{busy.id}").json()["deliveries"]) == 4

@@ -5,6 +5,7 @@ import hashlib
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_without_keys_this_machine_is_let_in_and_no_other_site(service: Service)
         problem(service.get("/v1/jobs", headers={"host": host}), 403, "foreign_host")
     for host in ("localhost", "localhost:1", "127.0.0.1", "[::1]:8420", "forebay.localhost"):
         assert service.get("/v1/jobs", headers={"host": host}).status_code == 200
-    for origin in ("https://evil.example", "null", "http://localhost:1"):
+    for origin in ("https://evil.example", "null", "http://localhost:1", "http://["):
         problem(service.get("/v1/jobs", headers={"origin": origin}), 403, "foreign_origin")
     for site in ("cross-site", "same-site"):
         problem(service.get("/v1/jobs", headers={"sec-fetch-site": site}), 403, "foreign_site")
@@ -52,6 +53,29 @@ def test_from_the_first_key_on_everybody_needs_one(service: Service, app: Foreba
     assert keys.revoke(app, key.id).done
     problem(service.get("/v1/jobs", headers=reader), 401, "bad_key")
     problem(service.get("/v1/jobs"), 401, "no_key")
+
+
+def test_of_who_may_not_ask_no_body_is_read(service: Service) -> None:
+    reader = service.keyed("read")
+    head = b"POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 9999\r\n"
+    assert service.say(head + b"\r\n").startswith(b"HTTP/1.1 401 ")
+    assert service.say(head + f"Authorization: {reader['authorization']}\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
+    bad: dict[str, Any] = {"content": b"{", "headers": {"content-type": "application/json"}}
+    problem(service.post("/v1/tasks", **bad), 401, "no_key")
+
+
+def test_who_asks_is_looked_up_once_a_request(service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitter = service.keyed("submit")
+    asked: list[str] = []
+    get_key = app.ledger.get_key
+
+    def counted(key_id: str) -> ApiKey | None:
+        asked.append(key_id)
+        return get_key(key_id)
+
+    monkeypatch.setattr(app.ledger, "get_key", counted)
+    assert service.post("/v1/tasks", json={"kind": "x"}, headers=submitter).status_code == 202
+    assert len(asked) == 1
 
 
 class HeldLedger(MemoryLedger):

@@ -13,11 +13,12 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.app.working import awork, when_idle
-from forebay.engine.signals import Permanent
+from forebay.engine.signals import Permanent, Retry
 from forebay.model.document import Page
 from forebay.model.exchange import Action
 from forebay.model.query import Query
 from forebay.processors.base import Chunk
+from forebay.processors.parsers import Parsers
 from forebay.rules import verdict
 from forebay.settings import load
 from tests.documents.hostile import user_password
@@ -55,6 +56,29 @@ def test_a_document_becomes_a_job_and_its_result(service: Service) -> None:
     assert "scan.md" in markdown.headers["content-disposition"]
     assert service.get(f"/v1/jobs/{job_id}/chunks").json()["items"][0]["status"] == "completed"
     problem(service.get(f"/v1/jobs/{job_id}/result", params={"format": "exe"}), 422, "bad_input")
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (Retry("closed", error_class="service_unavailable"), 503, "service_unavailable"),
+        (Retry("too long", error_class="parser_timeout"), 422, "parser_timeout"),
+        (Permanent("torn", error_class="corrupted_content"), 422, "corrupted_content"),
+        (Permanent("oops", error_class="bug"), 500, "bug"),
+    ],
+)
+def test_an_output_that_cannot_be_made_is_answered_by_the_class_of_what_failed(
+    service: Service, monkeypatch: pytest.MonkeyPatch, failure: Exception, status: int, code: str
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise failure
+
+    job_id = service.submit()
+    work(service.app)
+    monkeypatch.setattr(Parsers, "call", fails)
+    answer = service.get(f"/v1/jobs/{job_id}/result", params={"format": "pdf"})
+    problem(answer, status, code)
+    assert ("retry-after" in answer.headers) is (status == 503)
 
 
 def test_a_result_has_an_etag_and_ranges(service: Service) -> None:
@@ -195,26 +219,23 @@ def test_a_refusal_is_in_words_of_http(service: Service) -> None:
     assert [each.remedy for each in verdict.TABLE.values() if "--" in each.remedy] == []
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Forebay:
-    return Forebay(
+@pytest.mark.parametrize("bound", ["upload_max_bytes", "document_max_bytes"])
+def test_a_document_that_is_too_large_is_refused_early(tmp_path: Path, bound: str) -> None:
+    small = Forebay(
         f"sqlite:///{tmp_path}/forebay.db",
         blobs=f"file://{tmp_path}/blobs",
-        settings=load({"upload_max_bytes": 4096, "home": str(tmp_path)}),
+        settings=load({bound: 4096, "home": str(tmp_path)}),
     )
-
-
-def test_a_document_that_is_too_large_is_refused_early(small: Forebay, tmp_path: Path) -> None:
     exact = DOCUMENT + b"\n" * (4096 - len(DOCUMENT))
     with small, serving(small) as service:
         assert service.post("/v1/jobs", content=exact, headers=PDF).status_code == 202
         found = problem(service.post("/v1/jobs", content=exact + b"\n", headers=PDF), 413, "too_large")
-        assert "upload_max_bytes" in found["remedy"]
+        assert bound in found["remedy"]
         # Announced, and refused before any of it was sent.
         head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n"
         assert service.say(head).startswith(b"HTTP/1.1 413 ")
         chunked = service.post("/v1/jobs", content=iter([exact, b"\n"]), headers=PDF)
-        assert "upload_max_bytes" in problem(chunked, 413, "too_large")["remedy"]
+        assert bound in problem(chunked, 413, "too_large")["remedy"]
         assert service.post("/v1/jobs", content=iter([exact]), headers=PDF).status_code == 202
         assert jobs(small) == 1
         assert drafts(tmp_path) == []

@@ -108,6 +108,14 @@ def test_it_refuses_to_be_reached_by_everybody(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
+def test_an_application_with_a_ledger_of_its_own_is_served_with_no_other(tmp_path: Path) -> None:
+    target = tmp_path / "own.py"
+    target.write_text(f"from forebay import Forebay\napp = Forebay('sqlite:///{tmp_path}/own.db')\n")
+    refused = ran(tmp_path, f"{target}:app", "--port", "0", "--ledger", f"sqlite:///{tmp_path}/other.db")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "was made with a ledger of its own" in refused.stderr
+
+
 def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = ran(tmp_path, "--port", str(taken.getsockname()[1]))

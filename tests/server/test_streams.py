@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,3 +100,25 @@ def test_a_job_that_is_deleted_ends_its_stream(service: Service, app: Forebay, m
     job_id = service.submit()
     threading.Timer(0.3, app.delete, [job_id]).start()
     assert [event["event"] for event in listened(service, f"/v1/jobs/{job_id}/events")][-1] == "end"
+
+
+def test_a_listener_who_has_gone_is_forgotten_although_they_had_asked_for_more(
+    app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MAX_LISTENERS", 1)
+    with serving(app, heartbeat_s=0.1) as service:
+        with socket.create_connection(service.place, 10) as line:
+            line.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            heard = b""
+            while b"retry:" not in heard:
+                heard += line.recv(65536)
+            line.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
+            problem(service.get("/v1/events"), 503, "too_many_listeners")
+        ends_at = time.monotonic() + 20
+        while not listens(service):
+            assert time.monotonic() < ends_at
+
+
+def listens(service: Service) -> bool:
+    with service.client.stream("GET", "/v1/events") as answer:
+        return answer.status_code == 200

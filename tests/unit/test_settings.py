@@ -349,7 +349,7 @@ def test_the_variables_of_other_segmenters_are_read_below_our_own_names(tmp_path
     environ = {
         **HOME,
         "JOB_TIMEOUT_SECONDS": "60",
-        "MAX_FILE_SIZE_LIMIT": "67108864",
+        "MAX_FILE_SIZE_LIMIT": "50000",
         "USE_GOOGLE_LANGUAGE_DETECTION": "True",
         "LANGUAGE_DETECT_GOOGLE_TIMEOUT_SECONDS": "5",
         "LANGUAGE_DETECT_LLM_TIMEOUT_SECONDS": "20",
@@ -358,7 +358,8 @@ def test_the_variables_of_other_segmenters_are_read_below_our_own_names(tmp_path
         "FOREBAY_LANGUAGE_DEFAULT": "fr",
     }
     settings = load(environ=environ, cwd=tmp_path)
-    assert (settings.segment_timeout_s, settings.document_max_bytes, settings.llm_backend) == (60, 67_108_864, "azure")
+    assert (settings.segment_timeout_s, settings.llm_backend) == (60, "azure")
+    assert (settings.document_max_bytes, settings.upload_max_bytes) == (50_000, 50_000)
     assert (settings.language_google, settings.language_google_timeout_s) == ("on", 5)
     assert (settings.language_llm_timeout_s, settings.language_default) == (20, "fr")
     assert settings.origin("segment_timeout_s") == "environment JOB_TIMEOUT_SECONDS"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import IO, TYPE_CHECKING
 
 from forebay.blobs import BlobRef
-from forebay.errors import BadInput, NotCompleted
+from forebay.engine.signals import Permanent, Retry
+from forebay.errors import BadDocument, BadInput, ForebayError, NotCompleted, ParserUnavailable
 from forebay.ids import printable
 from forebay.model.job import Job
 from forebay.model.payload import Json
@@ -16,9 +17,13 @@ from forebay.model.task import Task
 from forebay.pipelines import whole
 from forebay.pipelines.known import PIPELINES
 from forebay.pipelines.pipeline import Output, Pipeline
+from forebay.rules import verdict
+from forebay.rules.verdict import ErrorClass
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+
+_LATER = "Ask again in a moment; if it happens again, see that the machine has memory and room on its disk."
 
 
 def checked(pipeline: Pipeline, formats: Sequence[str]) -> dict[str, Output]:
@@ -65,7 +70,8 @@ async def _opened(app: Forebay, ref: BlobRef) -> AsyncIterator[IO[bytes]]:
 async def so_far(app: Forebay, job: Job) -> AsyncIterator[tuple[IO[bytes], Mapping[str, Json]]]:
     """What there is of a document whose job has not ended well, and its summary, which says what is missing."""
     try:
-        made = await PIPELINES[job.pipeline].so_far(app.documents.pipeline.ground, job)
+        with _answered():
+            made = await PIPELINES[job.pipeline].so_far(app.documents.pipeline.ground, job)
     except whole.Lost as lost:
         raise NotCompleted(
             f"The result of chunk {lost.task.chunk_index} of job {job.id} is lost.",
@@ -76,4 +82,23 @@ async def so_far(app: Forebay, job: Job) -> AsyncIterator[tuple[IO[bytes], Mappi
 
 
 async def write(app: Forebay, job: Job, result: IO[bytes], form: Output, output: IO[bytes]) -> None:
-    await form.write(app.documents.pipeline.ground, job, result, output)
+    with _answered():
+        await form.write(app.documents.pipeline.ground, job, result, output)
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What a parser raises is for tasks; who asks for an output is answered by its class. A bug stays one."""
+    try:
+        yield
+    except (Retry, Permanent) as error:
+        if error.error_class is ErrorClass.BUG:
+            raise
+        raise _failed(error) from None
+
+
+def _failed(error: Retry | Permanent) -> ForebayError:
+    what, consequence = printable(error.text), verdict.of(error.error_class)
+    if consequence.retryable and consequence.exit_code != BadDocument.exit_code:
+        return ParserUnavailable(what, remedy=_LATER)
+    return BadDocument(what, remedy=consequence.remedy, error_class=error.error_class)

@@ -14,8 +14,8 @@ from forebay.app.item import Item
 from forebay.app.naming import Source
 from forebay.app.outputs import Outputs
 from forebay.app.plain import remedy
-from forebay.engine.signals import Permanent, Retry
-from forebay.errors import BadDocument, ForebayError, NotFound, ResultCorrupt, StoreError
+from forebay.engine.signals import Permanent
+from forebay.errors import BadDocument, ForebayError, NotFound, ParserUnavailable, ResultCorrupt, StoreError
 from forebay.ids import printable
 from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
@@ -224,12 +224,13 @@ class Run:
             return
         except StoreError:
             raise
+        except (BadDocument, ParserUnavailable, Permanent) as error:
+            why = printable(error.text) if isinstance(error, Permanent) else error.what
+            todo = "What was read is stored: see that there is room, then run it again."
+            item.end("unwritten", "output_failed", f"An output cannot be written: {why}", todo=todo)
+            return
         except ForebayError as error:
             item.end("unwritten", error.code, error.what, todo=error.remedy, exit_code=error.exit_code)
-            return
-        except (Retry, Permanent) as error:
-            todo = "What was read is stored: see that there is room, then run it again."
-            item.end("unwritten", "output_failed", f"An output cannot be written: {printable(error.text)}", todo=todo)
             return
         except OSError as error:
             text = printable(f"{error.strerror or error}: {error.filename or item.path}")

@@ -80,6 +80,20 @@ async def awork(
     on_signal: Callable[[], None] | None = None,
     **options: Unpack[Options],
 ) -> None:
+    """The only one in this process that reads documents, which it closes in the end."""
+    try:
+        await awork_among_others(app, beside, on_signal=on_signal, **options)
+    finally:
+        await app.aclose_documents()
+
+
+async def awork_among_others(
+    app: Forebay,
+    beside: Beside | None = None,
+    *,
+    on_signal: Callable[[], None] | None = None,
+    **options: Unpack[Options],
+) -> None:
     worker = make_worker(app, **options)
     loop = asyncio.get_running_loop()
 
@@ -105,7 +119,6 @@ async def awork(
         # The signals stay ours until the loop is closed: one that comes late must not end what has ended well.
         if watch is not None:
             watch.cancel()
-        await app.aclose_documents()
 
 
 async def _beside(beside: Beside, drain: Callable[[str], None]) -> None:

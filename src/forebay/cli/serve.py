@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from contextlib import ExitStack
@@ -43,8 +42,7 @@ def serve(
     common: Reading = _USUAL,
 ) -> None:
     """Until SIGTERM or Ctrl-C: what is being sent is taken in, what runs comes to its end."""
-    from forebay.cli.opening import environment
-    from forebay.cli.worker import load
+    from forebay.cli.worker import application
     from forebay.model.names import check_count
 
     _require()
@@ -52,12 +50,8 @@ def serve(
         check_count("port", port, most=_MAX_PORT)
     if concurrency is not None:
         check_count("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
-    # By way of the environment: the application and the children that run its blocking handlers read it there.
-    os.environ.update(environment(common))
-    if common.ledger is not None:
-        os.environ["FOREBAY_LEDGER"] = common.ledger
     name = target or _BUILT_IN
-    app = load(name, verbose=common.verbose)
+    app = application(name, common)
     options: Options = {"concurrency": concurrency, "target": name}
     _run(app, host, port, options if worker else None, common)
 

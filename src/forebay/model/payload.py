@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json.encoder
 import math
+from collections import Counter
 from typing import TypeAlias
 
 from forebay.errors import BadPayload, TooLarge
@@ -89,7 +90,7 @@ def parse(text: str, *, what: str = "payload", max_bytes: int = MAX_BYTES) -> Js
 def _unlike(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"the key {shown(twice)} is there twice")
     return made
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from forebay import ids
 from forebay.errors import BadInput
-from forebay.model.names import check_count, check_name
+from forebay.model.names import check_count, check_label, check_name
 from forebay.model.task import Role, Status
 
 Item = TypeVar("Item")
@@ -37,9 +37,10 @@ class Query:
             value = getattr(self, name)
             if value is not None and value not in list(choices):
                 raise BadInput(f"{ids.shown(value)} is no {name}.", remedy=f"Use one of: {', '.join(choices)}.")
-        for name in ("after", "tag"):
-            if not isinstance(getattr(self, name), (str, NoneType)):
-                raise BadInput(f"{name} must be text.", remedy="Pass on the cursor of the page before, or a tag.")
+        if not isinstance(self.after, (str, NoneType)):
+            raise BadInput("after must be text.", remedy="Pass on the cursor of the page before.")
+        if self.tag is not None:
+            check_label("tag", self.tag)
         if self.kind is not None:
             check_name("kind", self.kind)
         if self.tenant is not None:

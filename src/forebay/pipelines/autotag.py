@@ -12,14 +12,11 @@ from forebay.model.job import Job
 from forebay.model.payload import Json
 from forebay.pipelines.ground import Ground, copied
 from forebay.pipelines.merging import Hole, in_order
-from forebay.pipelines.paged import paged
+from forebay.pipelines.paged import cpu_s, paged
 from forebay.pipelines.pipeline import AUTOTAG as NAME
 from forebay.pipelines.pipeline import Merged, Output
 from forebay.pipelines.whole import Result, Whole
 from forebay.rules.verdict import ErrorClass
-
-_CPU_S = 20.0
-_CPU_PAGE_S = 0.2
 
 
 async def _described(ground: Ground, tagged: bytes, page_count: int) -> dict[str, Json]:
@@ -44,8 +41,7 @@ async def _merged(ground: Ground, whole: Whole) -> Merged:
     with tempfile.TemporaryFile() as parts, tempfile.TemporaryFile() as output:
         listed = await asyncio.to_thread(_gathered, results, parts)
         files = [parts.fileno(), output.fileno()]
-        cpu_s = _cpu_s(whole.page_count)
-        await ground.parser().call("merge_tagged", {"parts": listed}, files=files, cpu_s=cpu_s)
+        await ground.parser().call("merge_tagged", {"parts": listed}, files=files, cpu_s=cpu_s(whole.page_count))
         holes = [result for result in results if result.hole is not None]
         said = await _checked(ground, output, whole.page_count, holes)
         before = sum(int(result.header.get("problem_count", 0)) for result in results)
@@ -89,12 +85,9 @@ def _hole(result: Result, hole: Hole) -> dict[str, Json]:
 
 async def _checked(ground: Ground, file: IO[bytes], page_count: int, holes: list[Result] | None = None) -> Any:  # noqa: ANN401 - as our own verb answers
     untagged: list[Json] = [[each.page_start, each.page_end] for each in holes or ()]
-    cpu_s = _cpu_s(page_count)
-    return await ground.parser().call("check_tagged", {"untagged": untagged}, files=[file.fileno()], cpu_s=cpu_s)
-
-
-def _cpu_s(page_count: int) -> float:
-    return _CPU_S + _CPU_PAGE_S * page_count
+    return await ground.parser().call(
+        "check_tagged", {"untagged": untagged}, files=[file.fileno()], cpu_s=cpu_s(page_count)
+    )
 
 
 def _written(file: IO[bytes], content: bytes) -> None:

@@ -10,13 +10,13 @@ from typing import IO
 from forebay.blobs import BlobRef
 from forebay.model.job import Job
 from forebay.model.payload import Json
-from forebay.pipelines import facts, sniffing
+from forebay.pipelines import facts, reading, sniffing
 from forebay.pipelines.exports import EXPORTS, Export
 from forebay.pipelines.facts import Summed
 from forebay.pipelines.ground import Ground, copied
 from forebay.pipelines.merging import Piece
 from forebay.pipelines.merging import merged as streamed
-from forebay.pipelines.paged import paged
+from forebay.pipelines.paged import cpu_s, paged
 from forebay.pipelines.pipeline import OCR as NAME
 from forebay.pipelines.pipeline import Merged, Output
 from forebay.pipelines.whole import Result, Whole
@@ -63,7 +63,8 @@ async def _searchable(ground: Ground, job: Job, merged: IO[bytes], output: IO[by
     with tempfile.TemporaryFile() as original, tempfile.TemporaryFile() as lines:
         media_type = await asyncio.to_thread(_prepare, ground, job, merged, original, lines)
         files = [original.fileno(), lines.fileno(), output.fileno()]
-        await ground.parser().call("searchable", {"media_type": media_type}, files=files)
+        pages = (await asyncio.to_thread(reading.summary, merged))["page_count"]
+        await ground.parser().call("searchable", {"media_type": media_type}, files=files, cpu_s=cpu_s(pages))
 
 
 def _prepare(ground: Ground, job: Job, merged: IO[bytes], original: IO[bytes], lines: IO[bytes]) -> str:

@@ -18,6 +18,8 @@ from forebay.processors.base import Processor
 
 STEP_TIMEOUT_S = 600.0
 MERGE_TIMEOUT_S = 3600.0
+_CPU_S = 20.0
+_CPU_PAGE_S = 0.2
 
 
 async def _split(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
@@ -52,6 +54,11 @@ STEPS: Mapping[str, Step] = {
     "stored": Step(_stored, STEP_TIMEOUT_S),
     "merge": Step(_merge, MERGE_TIMEOUT_S),
 }
+
+
+def cpu_s(page_count: int) -> float:
+    """What a parser may use for something that it does with all pages of a document at once."""
+    return _CPU_S + _CPU_PAGE_S * page_count
 
 
 def paged(name: str, **own: Any) -> Paged:  # noqa: ANN401 - the fields of a Paged that are not the same for all

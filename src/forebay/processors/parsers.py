@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from forebay.engine.children import how_it_ended
 from forebay.engine.signals import Permanent, Retry
 from forebay.engine.wire import Message
-from forebay.errors import Conflict
 from forebay.ids import printable
 from forebay.model.payload import Json
 from forebay.observe import emit
@@ -131,8 +130,8 @@ class Parsers:
 
     async def _child(self) -> ParserChild:
         while True:
-            if self._closed:
-                raise Conflict("These parsers are closed.", remedy="Make new ones.")
+            if (closing := self._closing()) is not None:
+                raise closing
             while self._idle:
                 child = self._idle.pop()
                 if child.process.ending() is None:
@@ -210,7 +209,7 @@ class Parsers:
         return self._closing() or Retry(f"{_WHO} crashed: {said}.", error_class=ErrorClass.PARSER_CRASHED)
 
     def _closing(self) -> Retry | None:
-        return Retry("The parsers were closed meanwhile.", error_class=_UNAVAILABLE) if self._closed else None
+        return Retry("The parsers were closed.", error_class=_UNAVAILABLE) if self._closed else None
 
     def _end(self, child: ParserChild, verb: str, why: str) -> None:
         emit("parser_killed", pid=child.process.pid, verb=verb, why=why)

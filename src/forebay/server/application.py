@@ -48,7 +48,7 @@ def create_app(
     loopback: bool = True,
     **patience: Unpack[Patience],
 ) -> FastAPI:
-    """An ASGI application over the stores of `app`, which stays the caller's to close.
+    """An ASGI application over the stores of `app`, which stays the caller's to close, as do its documents.
 
     `keyed` says that there are API keys; it finds out by itself when the first one is made. `loopback` says that
     only this machine can reach it.
@@ -74,7 +74,6 @@ def create_app(
             for each in running:
                 each.cancel()
             stop_counting()
-            await app.aclose_documents()
             service.close()
 
     made = FastAPI(

@@ -1,8 +1,10 @@
-"""Reads JSON bodies within bounds: size, depth, no key twice, no NaN; what is wrong with one is a 400, not a crash."""
+"""Reads bodies in time, and JSON within bounds: size, depth, no key twice, no NaN; what is wrong with it is a 400."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
@@ -10,10 +12,13 @@ from starlette.exceptions import HTTPException
 
 from forebay.errors import BadPayload, ForebayError, TooLarge
 from forebay.model.payload import MAX_BYTES, Json, parse
+from forebay.server.callers import Needs
 from forebay.server.problems import Refused
 from forebay.server.queries import StrictRoute
+from forebay.server.service import service_of
 
 _LESS = "Send less at once."
+_LEAST_BYTES_S = 1024
 
 
 class _Carried(HTTPException):
@@ -39,13 +44,18 @@ class _JsonRequest(Request):
 
 
 class JsonRoute(StrictRoute):
+    """Of somebody who may not ask, no body is read: FastAPI would find out who it is only afterwards."""
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        doors = [each.call for each in self.dependant.dependencies if isinstance(each.call, Needs)]
 
         async def handled(request: Request) -> Response:
             if not takes_body:
                 return await handle(request)
+            for door in doors:
+                await door(request)
             try:
                 return await handle(_JsonRequest(request.scope, request.receive))
             except _Carried as carried:
@@ -62,7 +72,7 @@ async def bounded(request: Request, *, most: int = MAX_BYTES) -> bytes:
     check_length(request, most)
     pieces: list[bytes] = []
     size = 0
-    async for piece in Request.stream(request):
+    async for piece in in_time(request, service_of(request).slow_after_s):
         size += len(piece)
         if size > most:
             raise too_large(most)
@@ -72,6 +82,38 @@ async def bounded(request: Request, *, most: int = MAX_BYTES) -> bytes:
         raise Refused(415, "not_json", "The body is not sent as JSON.", remedy="Send Content-Type: application/json.")
     request._body = body  # noqa: SLF001 - same
     return body
+
+
+async def in_time(
+    request: Request, slow_after_s: float, still_here: Callable[[], Awaitable[None]] | None = None
+) -> AsyncIterator[bytes]:
+    """The body, as long as it comes at more than a trickle; `still_here` is called every few seconds meanwhile."""
+    loop = asyncio.get_running_loop()
+    pieces = request.stream().__aiter__()
+    until = loop.time() + slow_after_s
+    told_at = time.monotonic()
+    got = 0
+    while True:
+        try:
+            async with asyncio.timeout_at(until):
+                data = await anext(pieces)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Refused(
+                408,
+                "too_slow",
+                f"Less than {_LEAST_BYTES_S} bytes a second came for {slow_after_s:g} s.",
+                remedy="Send it again over a faster line.",
+                closing=True,
+            ) from None
+        got += len(data)
+        if got >= _LEAST_BYTES_S * slow_after_s:
+            got, until = 0, loop.time() + slow_after_s
+        yield data
+        if still_here is not None and time.monotonic() - told_at > slow_after_s / 3:
+            told_at = time.monotonic()
+            await still_here()
 
 
 def decoded(body: bytes) -> Json:

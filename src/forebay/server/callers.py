@@ -21,6 +21,7 @@ _BEARER = HTTPBearer(
     auto_error=False,
     description="An API key, made by `forebay keys create`; on loopback none is needed as long as there is none.",
 )
+_KNOWN = "forebay_caller"
 _CHALLENGE = {"www-authenticate": 'Bearer realm="forebay"'}
 
 
@@ -76,6 +77,14 @@ class Needs(SecurityBase):
 
 
 async def _caller(request: Request) -> Caller:
+    """Found out once for a request, though it may be asked for before its body is read and after that."""
+    if _KNOWN not in request.scope:
+        request.scope[_KNOWN] = await _found(request)
+    known: Caller = request.scope[_KNOWN]
+    return known
+
+
+async def _found(request: Request) -> Caller:
     service = service_of(request)
     sent = await _BEARER(request)
     if sent is None:

@@ -34,7 +34,7 @@ async def listing(
 @router.post(
     "/dead/{id}/requeue",
     status_code=202,
-    responses=answers({202: ActedShape}, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+    responses=answers({202: ActedShape}, 400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
 )
 async def requeue(
     service: Serving,

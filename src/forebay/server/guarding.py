@@ -112,11 +112,19 @@ def _check_near(headers: _Headers) -> None:
     if not _LOOPBACK.fullmatch(host):
         raise _foreign("foreign_host", f"Host is {ids.shown(host)}, which is not this machine.")
     origin = headers.one(b"origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _place(origin) != host.lower():
         raise _foreign("foreign_origin", f"Origin is {ids.shown(origin)}, which is another site.")
     site = headers.one(b"sec-fetch-site")
     if site is not None and site not in _OWN_SITES:
         raise _foreign("foreign_site", "Sec-Fetch-Site says that another site asks.")
+
+
+def _place(origin: str) -> str | None:
+    """None if it is no URL at all."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _foreign(code: str, what: str) -> Refused:

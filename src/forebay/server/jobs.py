@@ -30,7 +30,7 @@ from forebay.server.submitting import links
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonRoute)
 _READS = (401, 403, 404, 422, 503)
-_ACTS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
+_ACTS = (400, 401, 403, 404, 408, 409, 413, 415, 422, 503)
 StatusFilter = Annotated[Status | None, Query(description="Only this status.")]
 
 

@@ -21,7 +21,7 @@ from forebay.server.shapes import ForgottenShape, LimitList, LimitOrder, LimitSh
 router = APIRouter(prefix="/v1", tags=["limits"], route_class=JsonRoute)
 Name = Annotated[str, Path(pattern=r"^[a-z0-9_.-]{1,64}$", description="The limit's name.")]
 _READS = (401, 403, 404, 422, 503)
-_ACTS = (400, 401, 403, 404, 413, 415, 422, 503)
+_ACTS = (400, 401, 403, 404, 408, 413, 415, 422, 503)
 
 
 @router.get("/limits", responses=answers({200: LimitList}, 401, 403, 422, 503))

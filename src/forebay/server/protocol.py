@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from forebay import ids
 from forebay.server.guarding import MAX_TARGET_BYTES
@@ -27,6 +28,7 @@ class Protocol(HttpToolsProtocol):
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
     _unread_bytes = 0
+    _asked: Sequence[RequestResponseCycle] = ()
     url = b""  # what came of it so far, kept by uvicorn from the first byte of a request on
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -43,13 +45,18 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
         elif self._unread_bytes > _MAX_HEAD_BYTES:
             self._refuse_size()
-        elif self._in_body or self._answering:
+        elif self._answering:
             self._stop_waiting()
         else:
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        # uvicorn tells the newest request alone: one that is being answered before it would go on for nobody.
+        for cycle in self._asked:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -60,6 +67,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._check_head()
         super().on_headers_complete()
+        self._asked = [*(each for each in self._asked if not each.response_complete), self.cycle]
         self._in_body = True
         self._unread_bytes = 0
         if self.parser.should_upgrade():
@@ -73,7 +81,14 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_body = False
         self._unread_bytes = 0
+        self._stop_waiting()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # What is left of a body that nobody reads must not keep the line open for as long as its sender likes.
+        if self._in_body and not self._answering:
+            self._wait()
 
     def send_400_response(self, msg: str) -> None:
         if not self._answering and len(self.url) > MAX_TARGET_BYTES:
@@ -110,7 +125,9 @@ class Protocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._patience = None
-        if not self.transport.is_closing():
+        if self._in_body:
+            self.transport.close()
+        elif not self.transport.is_closing():
             self._refuse(408, "too_slow", f"The request's head did not come within {self.headers_within_s:g} s.")
 
     def _refuse_size(self) -> None:

@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
-from forebay.app.working import Options, awork
+from forebay.app.working import Options, awork_among_others
 from forebay.errors import BadInput, MissingExtra
 from forebay.ids import shown
 from forebay.observe import emit
@@ -138,23 +138,27 @@ async def serve(
     if working is None:
         _stop_on_signals(loop, server)
     ready = loop.create_task(server.ready.wait())
-    await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-    ready.cancel()
-    if server.ready.is_set():
-        emit("server_started", address=address, keyed=keyed)
-        on_ready(address)
-    elif working is not None:
-        working.cancel()
-    await serving
-    if working is not None:
-        await working
+    try:
+        await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if server.ready.is_set():
+            emit("server_started", address=address, keyed=keyed)
+            on_ready(address)
+        elif working is not None:
+            working.cancel()
+        await serving
+        if working is not None:
+            await working
+    finally:
+        # Both read documents: whichever ends first leaves the other in the midst of its own.
+        await app.aclose_documents()
     emit("server_stopped", address=address)
 
 
 async def _work(app: Forebay, server: Server, options: Options) -> None:
     """A worker that cannot go on takes the server with it; one that was drained by itself does not."""
     try:
-        await awork(app, on_signal=server.stop, **_unpacked(**options))
+        await awork_among_others(app, on_signal=server.stop, **_unpacked(**options))
     except BaseException:
         server.stop()
         raise

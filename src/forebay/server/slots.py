@@ -26,7 +26,7 @@ MAX_SLOTS = 100
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_WAIT_S = 3600
 _LEAST_PAUSE_S = 0.02
-_BAD = (400, 401, 403, 404, 409, 410, 413, 415, 422, 429, 503)
+_BAD = (400, 401, 403, 404, 408, 409, 410, 413, 415, 422, 429, 503)
 
 
 def _lender(service: Service, name: str) -> Lender:

@@ -26,7 +26,9 @@ _READS = (401, 403, 404, 422, 503)
 _OPTIONS = ("priority", "delay_s", "timeout_s", "max_retries", "tags")
 
 
-@router.post("/tasks", status_code=202, responses=answers({202: SubmittedShape}, 400, 401, 403, 413, 415, 422, 503))
+@router.post(
+    "/tasks", status_code=202, responses=answers({202: SubmittedShape}, 400, 401, 403, 408, 413, 415, 422, 503)
+)
 async def submit(
     service: Serving, caller: Submitter, order: TaskOrder, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:

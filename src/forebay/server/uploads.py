@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from io import BytesIO
@@ -18,7 +17,7 @@ from forebay.blobs.os_errors import in_temp_folder
 from forebay.blobs.store import Writing
 from forebay.pipelines import intake
 from forebay.pipelines.pipeline import Pipeline
-from forebay.server.bodies import check_length, too_large
+from forebay.server.bodies import check_length, in_time, too_large
 from forebay.server.multipart import Form
 from forebay.server.problems import Refused
 from forebay.server.service import Service
@@ -28,9 +27,8 @@ _PIECE = 1 << 20
 MAX_HELD_BYTES: Final = 64 * _PIECE
 _HEAD_BYTES = 64 * 1024
 _ZIP = b"PK\x03\x04"
-_LEAST_BYTES_S = 1024
 _FORM_BYTES = 128 * 1024
-_SMALLER = "Split the document, or have the server's setting upload_max_bytes raised."
+_BOUNDS = ("upload_max_bytes", "document_max_bytes")
 
 
 Chosen = Callable[[Mapping[str, str]], Pipeline]
@@ -65,10 +63,11 @@ async def received(
     service: Service, request: Request, tenant: str, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Upload]:
     """`still_here` is called every few seconds while bytes come."""
-    most = service.app.settings.upload_max_bytes
+    most, bound = min((getattr(service.app.settings, name), name) for name in _BOUNDS)
+    smaller = f"Split the document, or have the server's setting {bound} raised."
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
-    length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=_SMALLER)
+    length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=smaller)
     # No more of it than a piece is held here at a time.
     held = _PIECE if length is None or length < 0 else min(length, _PIECE)
     if service.held_bytes + held > MAX_HELD_BYTES:
@@ -83,8 +82,8 @@ async def received(
     service.held_bytes += held
     try:
         async with AsyncExitStack() as stack:
-            taking = _Taking(service, tenant, most, stack)
-            async for data in _in_time(request, service.slow_after_s, still_here):
+            taking = _Taking(service, tenant, most, smaller, stack)
+            async for data in in_time(request, service.slow_after_s, still_here):
                 await taking.take(data if form is None else form.feed(data))
                 # Fields that follow the file may yet choose another pipeline.
                 if taking.unseen and form is None:
@@ -101,10 +100,11 @@ async def received(
 class _Taking:
     """Gathers small pieces, so that a thread is needed once for many; what is small is written in one go."""
 
-    def __init__(self, service: Service, tenant: str, most: int, stack: AsyncExitStack) -> None:
+    def __init__(self, service: Service, tenant: str, most: int, smaller: str, stack: AsyncExitStack) -> None:
         self._service = service
         self._tenant = tenant
         self._most = most
+        self._smaller = smaller
         self._stack = stack
         self._blob: Writing | None = None
         self._size = 0
@@ -121,7 +121,7 @@ class _Taking:
     async def take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most:
-            raise too_large(self._most, remedy=_SMALLER)
+            raise too_large(self._most, remedy=self._smaller)
         self._head += data[: _HEAD_BYTES - len(self._head)]
         self._held += data
         if len(self._held) >= _PIECE:
@@ -186,35 +186,3 @@ async def _writing(service: Service, blobs: Blobs, tenant: str) -> AsyncIterator
     finally:
         # Even when this very request is cancelled: a draft that nobody throws away would stay for a day.
         await asyncio.shield(service.take(opening.__exit__, None, None, None))
-
-
-async def _in_time(
-    request: Request, slow_after_s: float, still_here: Callable[[], Awaitable[None]]
-) -> AsyncIterator[bytes]:
-    """The body, as long as it comes at more than a trickle."""
-    loop = asyncio.get_running_loop()
-    pieces = request.stream().__aiter__()
-    until = loop.time() + slow_after_s
-    told_at = time.monotonic()
-    got = 0
-    while True:
-        try:
-            async with asyncio.timeout_at(until):
-                data = await anext(pieces)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise Refused(
-                408,
-                "too_slow",
-                f"Less than {_LEAST_BYTES_S} bytes a second came for {slow_after_s:g} s.",
-                remedy="Send it again over a faster line.",
-                closing=True,
-            ) from None
-        got += len(data)
-        if got >= _LEAST_BYTES_S * slow_after_s:
-            got, until = 0, loop.time() + slow_after_s
-        yield data
-        if time.monotonic() - told_at > slow_after_s / 3:
-            told_at = time.monotonic()
-            await still_here()

@@ -35,7 +35,7 @@ def _workers(service: Service) -> dict[str, Any]:
 @router.post(
     "/workers/{id}/drain",
     status_code=202,
-    responses=answers({202: ActedShape}, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+    responses=answers({202: ActedShape}, 400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
 )
 async def drain(
     service: Serving,

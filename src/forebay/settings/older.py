@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-NAMES: Mapping[str, str] = {
-    "JOB_TIMEOUT_SECONDS": "segment_timeout_s",
-    "MAX_FILE_SIZE_LIMIT": "document_max_bytes",
-    "USE_GOOGLE_LANGUAGE_DETECTION": "language_google",
-    "LANGUAGE_DETECT_GOOGLE_TIMEOUT_SECONDS": "language_google_timeout_s",
-    "LANGUAGE_DETECT_LLM_TIMEOUT_SECONDS": "language_llm_timeout_s",
-    "LLM_BACKEND": "llm_backend",
-    "SYSTEM_DEFAULT_LANGUAGE": "language_default",
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "JOB_TIMEOUT_SECONDS": ("segment_timeout_s",),
+    "MAX_FILE_SIZE_LIMIT": ("document_max_bytes", "upload_max_bytes"),
+    "USE_GOOGLE_LANGUAGE_DETECTION": ("language_google",),
+    "LANGUAGE_DETECT_GOOGLE_TIMEOUT_SECONDS": ("language_google_timeout_s",),
+    "LANGUAGE_DETECT_LLM_TIMEOUT_SECONDS": ("language_llm_timeout_s",),
+    "LLM_BACKEND": ("llm_backend",),
+    "SYSTEM_DEFAULT_LANGUAGE": ("language_default",),
 }
 # How many bytes to look at says nothing here: the directory of a zip stands at its end.
 _USELESS = "MIMETYPE_MAGIC_LOOKAHEAD"
@@ -20,8 +20,8 @@ _BACKENDS = frozenset({"openai", "azure"})
 
 
 def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Each variable that is set, with its setting and its value."""
-    for variable, name in NAMES.items():
+    """Each variable that is set, with a setting of its and the value."""
+    for variable, name in ((variable, name) for variable, names in NAMES.items() for name in names):
         value = environ.get(variable, "").strip()
         if value and not _meant_for_others(variable, value):
             yield variable, name, _SWITCH.get(value.lower(), value) if name == "language_google" else value

@@ -297,3 +297,10 @@ def test_parse_returns_the_value() -> None:
 def test_text_that_is_nested_too_deep_is_said_to_be_so() -> None:
     with pytest.raises(BadPayload, match=f"nested deeper than {MAX_DEPTH} levels"):
         parse("[" * 100_000 + "]" * 100_000)
+
+
+def test_a_key_that_is_there_twice_is_found_in_one_look_however_many_there_are() -> None:
+    # To look at all that came before each of them would take minutes.
+    text = "{" + ",".join(f'"{number:x}":0' for number in range(60_000)) + ',"e000":0}'
+    with pytest.raises(BadPayload, match="e000' is there twice"):
+        parse(text)

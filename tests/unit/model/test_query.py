@@ -39,6 +39,8 @@ def test_a_query_keeps_what_it_is_given() -> None:
         {"role": "\x1b[2J"},
         {"after": 17},
         {"tag": b"scans"},
+        {"tag": "\udcff"},
+        {"tag": "a\0b"},
     ],
     ids=str,
 )
