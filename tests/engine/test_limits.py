@@ -296,6 +296,38 @@ def test_the_clock_of_an_attempt_stands_still_while_it_waits_for_a_slot(
     assert timeout_s / 2 < left_s <= timeout_s
 
 
+def test_threads_of_a_handler_enter_the_slots_that_they_asked_for_and_none_waits_for_another_ones(
+    here: Ground, held: list[Slot]
+) -> None:
+    task = here.app.submit("asks_in_threads")
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: len(here.notes) >= 20)
+            assert here.notes == ["in stops"] * 20
+            release(held)
+            await here.ended(task.id)
+
+    run(scenario)
+    assert here.task(task.id).result == ["stops"] * 20 + ["api"]
+    assert usage(here).in_flight == usage(here, "stops").in_flight == 0
+
+
+def test_a_question_that_outlives_its_task_takes_nothing_of_the_next_ones(here: Ground, held: list[Slot]) -> None:
+    first = here.app.submit("leaves_a_question")
+
+    async def scenario() -> None:
+        async with here.worker(processes=1):
+            await here.ended(first.id)
+            for _ in range(5):
+                following = here.app.submit("free_blocking")
+                assert (await here.ended(following.id)).status is Status.COMPLETED
+            await here.until(lambda: "This attempt is over." in here.notes)
+
+    run(scenario)
+    assert "entered too late" not in here.notes
+
+
 def test_a_handler_that_is_killed_gives_its_slot_back_where_that_stops_its_call(here: Ground) -> None:
     task = here.app.submit("hangs")
 
