@@ -74,6 +74,11 @@ def entry_key(key: str, number: int) -> str:
     return hashlib.sha256(f"{key} under way {number}".encode()).hexdigest()
 
 
+def ran_key(task_id: str, token: int) -> str:
+    """What the time is known by that an attempt ran."""
+    return hashlib.sha256(f"{task_id} {token} ran".encode()).hexdigest()
+
+
 def next_key(key: str, lost: str) -> str:
     """What a result is known by after the one that was known by `key` was lost."""
     return hashlib.sha256(f"{key} {lost}".encode()).hexdigest()
