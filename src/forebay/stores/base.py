@@ -142,6 +142,8 @@ class Ledger(Protocol):
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
         """Remove whole units with their history and events, and what is remembered of a job's document.
 
+        As long as another open job of the tenant works on that document, what is remembered of it stays: it may say
+        where that job's paid work is.
         What they used stays in `used()`. A unit with a running task is refused: cancel it first.
         """
 
