@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay import Forebay
+from forebay import Context, Forebay
+from forebay.engine import late
+from forebay.engine.registry import Kind
 from forebay.errors import BadInput
 from forebay.limits import Limiter, Slot, Usage
 from forebay.model.exchange import Reply
@@ -382,6 +384,36 @@ def test_a_limit_that_nobody_defined_is_refused_before_anything_is_claimed(here:
     with pytest.raises(BadInput, match="'apy', which nobody has defined") as refused:
         run(scenario)
     assert "forebay limits set apy" in refused.value.remedy
+
+
+def test_an_optional_kind_is_taken_up_when_somebody_defines_its_limit_while_the_worker_goes_on(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(ctx: Context) -> str:
+        return "served"
+
+    monkeypatch.setattr(late, "_LOOK_S", 0.05)
+    here.app.registry.add(Kind(name="optional", handler=handler, limit="later", optional=True))
+    waiting = here.app.submit("optional")
+    long = here.app.submit("several", {"times": 1, "meets": True}, timeout_s=30)
+
+    async def scenario() -> None:
+        async with here.worker() as worker:
+            await here.until(lambda: "begin" in here.notes)
+            assert here.task(waiting.id).status is Status.PENDING
+            session_id = worker.session_id
+            here.app.limiter.define(Limit("later", in_flight=1))
+            await here.ended(waiting.id)
+            (session,) = here.app.ledger.sessions()
+            assert (session.id, worker.session_id) == (session_id, session_id)
+            assert {"optional@later", "several@api"} <= set(session.kinds)
+            # What ran meanwhile is still ours, and ends.
+            here.app.submit("call")
+            await here.ended(long.id)
+
+    run(scenario)
+    assert here.task(waiting.id).result == "served"
+    assert here.outcomes(long.id) == ["completed"]
 
 
 def test_an_operators_change_stands_above_the_codes_definition(here: Ground) -> None:

@@ -72,7 +72,7 @@ class Ledger(Protocol):
         """Store each one, or find it stored already: by its id, and with a key by its payload's hash."""
 
     def open_session(self, session: Session) -> None:
-        """Begin a membership. Opening the same id again changes nothing."""
+        """Begin a membership. Opening the same id again changes nothing but the kinds."""
 
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
         """Keep a session alive, and give the named attempts more time. Never waits behind an exchange."""
