@@ -35,6 +35,10 @@ class Order:
             self.document, pages, processor=processor.name, version=processor.version, options=self.options
         )
 
+    def under_way_key(self, key: str, task_id: str) -> str:
+        """Without reuse it is the task's own: what others had done is not looked for."""
+        return key if self.reuse else rules.next_key(key, task_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:

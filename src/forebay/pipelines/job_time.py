@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -19,9 +19,10 @@ from forebay.engine.signals import Permanent
 from forebay.errors import StoreError
 from forebay.model import payload as json_text
 from forebay.model.exchange import Remembered
-from forebay.model.query import MAX_PAGE, Query
+from forebay.model.query import Query
 from forebay.model.task import Task
 from forebay.pipelines.ground import Ground
+from forebay.pipelines.listing import pages
 from forebay.rules import running_time
 from forebay.rules.chunks import ran_key
 from forebay.rules.verdict import ErrorClass
@@ -68,20 +69,10 @@ def _left_s(ground: Ground, ctx: Context) -> float:
     if by_clock_s > 0:
         return by_clock_s
     spans = [(now - max(0.0, ctx.ran_s), now)]
-    for tasks in _pages(ground, job.id):
+    for tasks in pages(ground.ledger(), Query(job_id=job.id)):
         others = [task for task in tasks if task.id != ctx.task_id]
         spans += running_time.ended(others, _told_s(ground, job.tenant, others), generation=job.generation)
     return most_s - running_time.ran_s(spans)
-
-
-def _pages(ground: Ground, job_id: str) -> Iterator[Sequence[Task]]:
-    after: str | None = None
-    while True:
-        page = ground.ledger().list_tasks(Query(job_id=job_id, after=after, size=MAX_PAGE))
-        yield page.items
-        after = page.next
-        if after is None:
-            return
 
 
 def _told_s(ground: Ground, tenant: str, tasks: Sequence[Task]) -> dict[str, float]:

@@ -69,6 +69,14 @@ def result_key(
     return hashlib.sha256(json.dumps(known, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+OVER = "over"
+
+
+def is_over(entry_json: str | None) -> bool:
+    """Whether the last entry that tells how a result is being made says that it came to nothing, and will not."""
+    return OVER in json.loads(entry_json or "{}")
+
+
 def entry_key(key: str, number: int) -> str:
     """What the entries are known by that tell, one after the other, how a result is being made."""
     return hashlib.sha256(f"{key} under way {number}".encode()).hexdigest()
