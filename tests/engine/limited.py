@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from forebay import Context, Forebay, Limit, Retry, Window
+from forebay.errors import Conflict
 
 app = Forebay(os.environ.get("TEST_LEDGER"), blobs=os.environ.get("TEST_BLOBS"))
 NOTES = Path(os.environ.get("TEST_NOTES", "/nonexistent"))
@@ -24,6 +27,16 @@ def meet() -> None:
     """Until another one has begun, too."""
     while NOTES.read_text().splitlines().count("begin") < 2:
         time.sleep(0.01)
+
+
+def meet_note(text: str) -> None:
+    while text not in NOTES.read_text().splitlines():
+        time.sleep(0.01)
+
+
+@app.task("free_blocking")
+def free_blocking(ctx: Context) -> None:
+    note("free")
 
 
 @app.task("free")
@@ -96,6 +109,32 @@ async def twice(ctx: Context) -> None:
 def twice_blocking(ctx: Context) -> None:
     with ctx.slot(), ctx.slot():
         note("twice")
+
+
+@app.task("asks_in_threads", limit="stops", slot="call")
+def asks_in_threads(ctx: Context) -> list[str]:
+    def enter(limit: str) -> str:
+        with ctx.slot(limit) as slot:
+            note(f"in {slot.limit}")
+            return str(slot.limit)
+
+    with ThreadPoolExecutor(2) as pool:
+        waits = pool.submit(enter, "api")
+        return [*pool.map(enter, ["stops"] * 20), waits.result()]
+
+
+@app.task("leaves_a_question", limit="stops", slot="call")
+def leaves_a_question(ctx: Context) -> None:
+    def ask() -> None:
+        note("asks")
+        try:
+            with ctx.slot("api"):
+                note("entered too late")
+        except Conflict as error:
+            note(error.what)
+
+    threading.Thread(target=ask, daemon=True).start()
+    meet_note("asks")
 
 
 @app.task("answers", limit="api", max_retries=10)

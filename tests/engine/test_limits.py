@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay import Forebay
+from forebay import Context, Forebay
+from forebay.engine import late
+from forebay.engine.registry import Kind
 from forebay.errors import BadInput
 from forebay.limits import Limiter, Slot, Usage
 from forebay.model.exchange import Reply
@@ -296,6 +298,38 @@ def test_the_clock_of_an_attempt_stands_still_while_it_waits_for_a_slot(
     assert timeout_s / 2 < left_s <= timeout_s
 
 
+def test_threads_of_a_handler_enter_the_slots_that_they_asked_for_and_none_waits_for_another_ones(
+    here: Ground, held: list[Slot]
+) -> None:
+    task = here.app.submit("asks_in_threads")
+
+    async def scenario() -> None:
+        async with here.worker():
+            await here.until(lambda: len(here.notes) >= 20)
+            assert here.notes == ["in stops"] * 20
+            release(held)
+            await here.ended(task.id)
+
+    run(scenario)
+    assert here.task(task.id).result == ["stops"] * 20 + ["api"]
+    assert usage(here).in_flight == usage(here, "stops").in_flight == 0
+
+
+def test_a_question_that_outlives_its_task_takes_nothing_of_the_next_ones(here: Ground, held: list[Slot]) -> None:
+    first = here.app.submit("leaves_a_question")
+
+    async def scenario() -> None:
+        async with here.worker(processes=1):
+            await here.ended(first.id)
+            for _ in range(5):
+                following = here.app.submit("free_blocking")
+                assert (await here.ended(following.id)).status is Status.COMPLETED
+            await here.until(lambda: "This attempt is over." in here.notes)
+
+    run(scenario)
+    assert "entered too late" not in here.notes
+
+
 def test_a_handler_that_is_killed_gives_its_slot_back_where_that_stops_its_call(here: Ground) -> None:
     task = here.app.submit("hangs")
 
@@ -350,6 +384,36 @@ def test_a_limit_that_nobody_defined_is_refused_before_anything_is_claimed(here:
     with pytest.raises(BadInput, match="'apy', which nobody has defined") as refused:
         run(scenario)
     assert "forebay limits set apy" in refused.value.remedy
+
+
+def test_an_optional_kind_is_taken_up_when_somebody_defines_its_limit_while_the_worker_goes_on(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(ctx: Context) -> str:
+        return "served"
+
+    monkeypatch.setattr(late, "_LOOK_S", 0.05)
+    here.app.registry.add(Kind(name="optional", handler=handler, limit="later", optional=True))
+    waiting = here.app.submit("optional")
+    long = here.app.submit("several", {"times": 1, "meets": True}, timeout_s=30)
+
+    async def scenario() -> None:
+        async with here.worker() as worker:
+            await here.until(lambda: "begin" in here.notes)
+            assert here.task(waiting.id).status is Status.PENDING
+            session_id = worker.session_id
+            here.app.limiter.define(Limit("later", in_flight=1))
+            await here.ended(waiting.id)
+            (session,) = here.app.ledger.sessions()
+            assert (session.id, worker.session_id) == (session_id, session_id)
+            assert {"optional@later", "several@api"} <= set(session.kinds)
+            # What ran meanwhile is still ours, and ends.
+            here.app.submit("call")
+            await here.ended(long.id)
+
+    run(scenario)
+    assert here.task(waiting.id).result == "served"
+    assert here.outcomes(long.id) == ["completed"]
 
 
 def test_an_operators_change_stands_above_the_codes_definition(here: Ground) -> None:

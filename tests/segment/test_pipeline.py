@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay import Context, Page, Permanent, Reschedule, Retry
+from forebay import Context, Limit, Page, Permanent, Reschedule, Retry, Window
 from forebay.errors import BadDocument, BadInput
 from forebay.model.budget import Budget, Period
 from forebay.model.exchange import Action
@@ -344,6 +344,21 @@ def test_waiting_is_not_running(here: Ground) -> None:
     here.register(later)
     job = here.run("One text.", processor="mine")
     assert here.articles(job)
+    assert job.finished_at is not None
+    assert job.finished_at - (job.started_at or 0) > here.app.settings.segment_timeout_s
+
+
+def test_what_others_of_a_job_waited_for_slots_is_not_running_either(here: Ground) -> None:
+    async def limited(ctx: Context, chunk: Chunk) -> bytes:
+        if len(here.calls) == 1:
+            here.allow(here.ran_s(ctx) + 2)
+        async with ctx.slot():
+            return ANSWER
+
+    here.app.limit(Limit("slow", windows=[Window(1, per_s=2)]))
+    here.register(limited, limit="slow", slot="call")
+    job = here.run(TEXT, processor="mine")
+    assert len(here.articles(job)) == 3
     assert job.finished_at is not None
     assert job.finished_at - (job.started_at or 0) > here.app.settings.segment_timeout_s
 

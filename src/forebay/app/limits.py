@@ -100,6 +100,14 @@ class AppLimits:
             return []
         return [kind for kind in kinds if kind.limit is not None and kind.limit not in known]
 
+    def defined(self, kinds: Iterable[Kind]) -> list[Kind]:
+        """Those whose limit is known by now; none while its store does not answer."""
+        try:
+            known = self.limiter.names()
+        except StoreError:
+            return []
+        return [kind for kind in kinds if kind.limit in known]
+
     def close(self) -> None:
         with self._lock:
             followed, self._followed = self._followed, None

@@ -17,6 +17,7 @@ from forebay.app.forebay import Forebay
 from forebay.app.target import locate
 from forebay.engine.children import Bounds
 from forebay.engine.idle import drain_when_idle
+from forebay.engine.late import LeftOut
 from forebay.engine.room import Limits
 from forebay.engine.worker import Worker
 from forebay.errors import BadInput
@@ -151,8 +152,8 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
         Status.CANCELED: settings.retention_canceled_s,
     }
     optional = [kind for kind in app.registry if kind.optional and kind.name != options.get("needs")]
-    left_out = {kind.name for kind in app.limits.undefined(optional)} if optional else set()
-    registry = app.registry.without(left_out) if left_out else app.registry
+    left_out = app.limits.undefined(optional) if optional else []
+    registry = app.registry.without({kind.name for kind in left_out}) if left_out else app.registry
     target = options.get("target") or locate(app)
     registry.check_runnable(target)
     with_callbacks = registry.plus(app.callbacks.kind())
@@ -173,6 +174,7 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
         ),
         retention_s={status: seconds for status, seconds in kept.items() if seconds is not None},
         chores=cleaning.chores(app, name),
+        left_out=LeftOut(left_out, app.limits.defined),
     )
 
 

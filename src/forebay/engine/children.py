@@ -227,7 +227,7 @@ class Child(asyncio.Protocol):
 
     def _hear(self, message: Message, head: BlockingAttempt) -> None:
         if "ask" in message:
-            asked = self._loop.create_task(self._serve(message["ask"], head))
+            asked = self._loop.create_task(self._serve(message["n"], message["ask"], head))
             self._asked.add(asked)
             asked.add_done_callback(self._asked.discard)
         elif "progress" in message:
@@ -245,14 +245,14 @@ class Child(asyncio.Protocol):
             head.answered(message)
             self._freed(self)
 
-    async def _serve(self, ask: list[Any], head: BlockingAttempt) -> None:
-        """A handler's question; what goes wrong goes back to the handler."""
+    async def _serve(self, number: int, ask: list[Any], head: BlockingAttempt) -> None:
+        """A handler's question, one of several that its threads may have; what goes wrong goes back to the handler."""
         try:
             reply: Message = {"answer": await self._answer(head, *ask)}
         except Exception as error:  # noqa: BLE001 - whatever it is, the handler shall hear of it
             reply = report.pack_error(error)
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(wire.pack(reply))
+            self._transport.write(wire.pack(reply | {"n": number}))
 
     async def _answer(self, head: BlockingAttempt, verb: str, *arguments: Any) -> Any:  # noqa: ANN401 - JSON
         match verb:

@@ -45,12 +45,14 @@ class Context:
         *,
         calls: Callable[[], Calls],
         stopping: Callable[[], bool] | None = None,
+        waited_s: float = 0.0,
     ) -> None:
         self._task = task
         self._desk = desk
         self._content = content
         self._calls = calls
         self._stopping = stopping
+        self._waited_s = waited_s
         self._stopped = False
         self._told_at = -math.inf
         self._began_at = time.monotonic()
@@ -121,6 +123,11 @@ class Context:
     def ran_s(self) -> float:
         """How long this attempt has run, without what it waited for a slot."""
         return time.monotonic() - self._began_at - self._calls().waited_s
+
+    @property
+    def waited_s(self) -> float:
+        """How long this attempt has waited for slots, and, if its handler is async, in hand before it began."""
+        return self._waited_s + self._calls().waited_s
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -77,7 +77,7 @@ class InlineAttempt(Attempt):
                 outcome = outcomes.past_deadline()
             else:
                 positional, named = call_arguments(payload)
-                self._context = Context(task, self.desk, content, calls=self._own_calls)
+                self._context = Context(task, self.desk, content, calls=self._own_calls, waited_s=self.waited_s)
                 value = await self.kind.handler(self._context, *positional, **named)
                 failpoint.reach("response_read")
                 outcome = self._known(value) or await self._stored(value)

@@ -42,11 +42,22 @@ class Quotas:
         """Blocking; `tell` says what our limits are, and `loop` is where we shall hear of slots."""
         if self._kinds:
             tell()
-        for kind in self._kinds:
+        self._by_kind.update(self.made(self._kinds, loop))
+
+    def made(self, kinds: Iterable[Kind], loop: asyncio.AbstractEventLoop) -> dict[str, Quota]:
+        """Blocking; a quota for each of these limited kinds."""
+        found: dict[str, Quota] = {}
+        for kind in kinds:
             assert kind.limit is not None  # noqa: S101 - for the type checker
             stand = self._limiter().stand(kind.limit, loop=loop, label=kind.name)
             make = HandlerQuota if kind.slot == "handler" else CallQuota
-            self._by_kind[kind.name] = make(kind, stand, self._most, self._changed)
+            found[kind.name] = make(kind, stand, self._most, self._changed)
+        return found
+
+    def take_up(self, made: dict[str, Quota]) -> None:
+        """In the loop, whose turns go through the quotas one by one."""
+        self._by_kind.update(made)
+        self._changed()
 
     def calls(self, kind: Kind, attempt: Waits) -> Calls:
         """Slots for one attempt."""

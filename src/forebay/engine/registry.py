@@ -42,7 +42,7 @@ class Kind:
     A plain function runs in a child process, which can be killed; `chunk_kind` makes it a split, whose list of
     payloads becomes the chunks of its job. With a `limit`, the handler is one call of it and takes its slot right
     before it starts; with slot="call" it takes one for each call itself. `units` are a dict, or a function that is
-    called like the handler, without the context. One that is `optional` is left to others by a worker where nobody has
+    called like the handler, without the context. One that is `optional` is left to others by a worker while nobody has
     defined its limit. One with `places` of its own takes none of the others', and its lanes do not starve each other.
     """
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from forebay.engine.deciding import decided
 from forebay.engine.exchanger import Ended, Exchanger
 from forebay.engine.gate import Gate
 from forebay.engine.heart import Heart
+from forebay.engine.late import NONE_LEFT_OUT, LeftOut, take_up
 from forebay.engine.lease import Lease
 from forebay.engine.pace import Pace
 from forebay.engine.pool import Pool
@@ -62,6 +64,7 @@ class Worker:
         bounds: Bounds | None = None,
         retention_s: Mapping[Status, float] | None = None,
         chores: Sequence[Chore] = (),
+        left_out: LeftOut = NONE_LEFT_OUT,
     ) -> None:
         registry.check_runnable(target)
         self._ledger = ledger
@@ -70,6 +73,7 @@ class Worker:
         self._limits = limits
         self._retention_s = dict(retention_s or {})
         self._chores = tuple(chores)
+        self._left_out = left_out
         self._pool: Pool | None = None
         if target is not None and any(kind.blocking for kind in registry):
             self._pool = Pool(target, limits.processes, bounds or Bounds(), refused=self._refused)
@@ -108,6 +112,10 @@ class Worker:
     def _new_session(self) -> Session:
         kinds = tuple(sorted(lane_of(kind.name, kind.limit) for kind in self._registry))
         return Session(id=ids.random_id(), worker=self._name, lease_s=self._limits.lease_s, kinds=kinds)
+
+    async def _serve_more(self) -> None:
+        self._session = replace(self._new_session(), id=self._session.id)
+        await self._ask("open_session", self._ledger.open_session, self._session)
 
     @property
     def session_id(self) -> str:
@@ -149,6 +157,7 @@ class Worker:
             upkeep.rescue(self._ledger, self._limits.lease_s / 3),
             upkeep.prune(self._ledger, self._retention_s, self._name),
             *map(keep, self._chores),
+            take_up(self._left_out, self._registry, self._quotas, self._serve_more),
         )
         helpers = [loop.create_task(each) for each in chores]
         try:

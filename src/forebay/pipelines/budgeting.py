@@ -7,17 +7,20 @@ from collections.abc import Iterable
 
 from forebay.engine.context import Context
 from forebay.model.budget import Budget
-from forebay.model.query import MAX_PAGE, Query
+from forebay.model.query import Query
 from forebay.model.task import Status, Task
 from forebay.pipelines.ground import Ground
+from forebay.pipelines.listing import whole
 from forebay.pipelines.part import Part
 from forebay.processors.base import Price, Processor
 from forebay.rules import budgets as rules
+from forebay.rules import chunks
 from forebay.rules.budgets import Exhausted
 
 CALLS = "calls"
 PAGES = "pages"
 _LOOKS = 5
+_ENTRIES = 8
 
 
 def held_back(ground: Ground, ctx: Context, part: Part) -> Exhausted | None:
@@ -70,13 +73,37 @@ def book(ctx: Context, part: Part, processor: Processor) -> None:
 
 
 def _before(ground: Ground, ctx: Context, processor: str) -> Iterable[Task]:
-    """The chunks of this processor that run and were claimed before this one."""
-    query = Query(status=Status.RUNNING, kind=ground.pipeline(processor).kind(processor), size=MAX_PAGE)
-    running = [ground.ledger().get(task.id) for task in ground.ledger().list_tasks(query).items]
-    own = next((task for task in running if task is not None and task.id == ctx.task_id), None)
+    """The chunks of this processor that run, were claimed before this one, and are not booked yet."""
+    query = Query(status=Status.RUNNING, kind=ground.pipeline(processor).kind(processor))
+    running = list(whole(ground.ledger(), query))
+    own = next((task for task in running if task.id == ctx.task_id), None)
     if own is None:
         return []
-    return [task for task in running if task is not None and _place(task) < _place(own)]
+    before = [task for task in running if _place(task) < _place(own)]
+    booked = _booked(ground, before, ground.processors[processor])
+    return [task for task in before if task.id not in booked]
+
+
+def _booked(ground: Ground, tasks: Iterable[Task], processor: Processor) -> set[str]:
+    """Those for which the provider works since an earlier attempt, which booked it when it ended."""
+    keys = {(task.tenant, task.id, task.claimed_at or 0.0): _entry_keys(task, processor) for task in tasks}
+    booked = set()
+    for tenant in {tenant for tenant, *_ in keys}:
+        asked = [key for (of, *_), own in keys.items() if of == tenant for key in own]
+        known = {each.key: each for each in ground.ledger().recall(tenant, asked)}
+        for (of, task_id, claimed_at), own in keys.items():
+            entries = [known[key] for key in own if of == tenant and key in known]
+            if entries and entries[-1].created_at < claimed_at and not chunks.is_over(entries[-1].result_json):
+                booked.add(task_id)
+    return booked
+
+
+def _entry_keys(task: Task, processor: Processor) -> list[str]:
+    part = Part.of(task.payload) if isinstance(task.payload, dict) else None
+    if part is None:
+        return []
+    key = part.key(processor, task.id)
+    return [chunks.entry_key(key, n) for n in range(_ENTRIES)]
 
 
 def _place(task: Task) -> tuple[float, str]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forebay.model.job import Job, member_id
-from forebay.model.query import MAX_PAGE, Query
+from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task
+from forebay.pipelines.listing import whole
 from forebay.pipelines.part import Part
 from forebay.pipelines.pipeline import NAMES
 from forebay.rules.budgets import is_held_back
@@ -71,16 +72,7 @@ def track(ledger: Ledger, job: Job) -> Track | None:
 
 def chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
     """All chunks of a job, with their payloads and results, in the order they were made."""
-    after: str | None = None
-    while True:
-        page = ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK, after=after, size=MAX_PAGE))
-        for listed in page.items:
-            task = ledger.get(listed.id)
-            if task is not None:
-                yield task
-        after = page.next
-        if after is None:
-            return
+    return whole(ledger, Query(job_id=job_id, role=Role.CHUNK))
 
 
 def _held_back_count(ledger: Ledger, task: Task) -> int:

@@ -16,7 +16,6 @@ from forebay.processors.base import UnderWay
 from forebay.rules import chunks as rules
 
 _AT_ONCE = 8
-_OVER = "over"
 
 
 class Recorded(UnderWay):
@@ -41,11 +40,12 @@ class Recorded(UnderWay):
             for key in keys:
                 if key not in known:
                     return
-                self._take(json_text.parse(known[key] or "null"))
+                self._take(known[key] or "{}")
 
-    def _take(self, entry: Any) -> None:  # noqa: ANN401 - JSON of our own
+    def _take(self, entry_json: str) -> None:
         self._written += 1
-        self.job = None if _OVER in entry else entry
+        entry: Any = json_text.parse(entry_json)
+        self.job = None if rules.is_over(entry_json) else entry
         self.count += self.job is not None
 
     async def begin(self, job: dict[str, Json]) -> dict[str, Json]:
@@ -54,7 +54,7 @@ class Recorded(UnderWay):
         return self.job or job
 
     async def end(self, why: str) -> None:
-        await self._append({_OVER: why})
+        await self._append({rules.OVER: why})
 
     async def _append(self, entry: dict[str, Json]) -> None:
         entry_of = Remembered(

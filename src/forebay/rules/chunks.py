@@ -69,6 +69,14 @@ def result_key(
     return hashlib.sha256(json.dumps(known, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+OVER = "over"
+
+
+def is_over(entry_json: str | None) -> bool:
+    """Whether the last entry that tells how a result is being made says that it came to nothing, and will not."""
+    return OVER in json.loads(entry_json or "{}")
+
+
 def entry_key(key: str, number: int) -> str:
     """What the entries are known by that tell, one after the other, how a result is being made."""
     return hashlib.sha256(f"{key} under way {number}".encode()).hexdigest()
@@ -77,6 +85,11 @@ def entry_key(key: str, number: int) -> str:
 def cut_key(key: str) -> str:
     """What it is known by that a chunk was cut smaller, where its result would be known by `key`."""
     return hashlib.sha256(f"{key} cut".encode()).hexdigest()
+
+
+def ran_key(task_id: str, token: int) -> str:
+    """What the time is known by that an attempt ran."""
+    return hashlib.sha256(f"{task_id} {token} ran".encode()).hexdigest()
 
 
 def next_key(key: str, lost: str) -> str:

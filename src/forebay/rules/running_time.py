@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
-from forebay.model.task import Status, Task
+from forebay.model.task import Task
+
+Span = tuple[float, float]
 
 
-def ran_s(tasks: Iterable[Task], *, generation: int, now: float) -> float:
-    """Of the job's present generation: what a person runs again starts its time anew.
-
-    Of a task that ran more than once, the last time counts.
-    """
-    spans = sorted(_span(task, now) for task in tasks if task.generation == generation and _has_run(task))
+def ran_s(spans: Iterable[Span]) -> float:
+    """In all: what ran at the same time counts once."""
     total = 0.0
     until = 0.0
-    for start, end in spans:
+    for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
 
 
-def _has_run(task: Task) -> bool:
-    return task.claimed_at is not None and (task.status is Status.RUNNING or task.finished_at is not None)
+def ended(tasks: Iterable[Task], told_s: Mapping[str, float], *, generation: int) -> Iterator[Span]:
+    """When the tasks ran that have ended, of the job's present generation: a person who retries starts its time anew.
 
-
-def _span(task: Task, now: float) -> tuple[float, float]:
-    return now if task.claimed_at is None else task.claimed_at, now if task.finished_at is None else task.finished_at
+    Of a task that ran more than once, the last time counts. `told_s`: how long those ran that waited as well, by their
+    ids; they are taken to have waited first. Whether one that has not ended runs or waits, it alone knows.
+    """
+    for task in tasks:
+        if task.generation == generation and task.claimed_at is not None and task.finished_at is not None:
+            waited_until = task.finished_at - told_s.get(task.id, task.finished_at)
+            yield max(task.claimed_at, waited_until), task.finished_at

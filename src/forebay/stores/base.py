@@ -72,7 +72,7 @@ class Ledger(Protocol):
         """Store each one, or find it stored already: by its id, and with a key by its payload's hash."""
 
     def open_session(self, session: Session) -> None:
-        """Begin a membership. Opening the same id again changes nothing."""
+        """Begin a membership. Opening the same id again changes nothing but the kinds."""
 
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
         """Keep a session alive, and give the named attempts more time. Never waits behind an exchange."""
@@ -142,6 +142,8 @@ class Ledger(Protocol):
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
         """Remove whole units with their history and events, and what is remembered of a job's document.
 
+        As long as another open job of the tenant works on that document, what is remembered of it stays: it may say
+        where that job's paid work is.
         What they used stays in `used()`. A unit with a running task is refused: cancel it first.
         """
 

@@ -29,7 +29,7 @@ from forebay.model.exchange import (
     Usage,
     Want,
 )
-from forebay.model.job import Event, NewJob
+from forebay.model.job import Event, Job, NewJob
 from forebay.model.task import NewTask, Status, Task
 from forebay.rules import actions, pausing, settlement
 from forebay.rules import unit as units
@@ -299,11 +299,19 @@ class UnitLedger(UnitKeys):
     def delete(self, ids: Sequence[str], action: Action) -> list[Acted]:
         def step(unit: Unit, target: str, now: float) -> Acted:
             answer = actions.delete(unit, target, now)
-            if unit.deleted and unit.job and unit.job.document:
+            if unit.deleted and unit.job and unit.job.document and not self._works_on_the_same(unit.job):
                 self._drop_remembered(unit.job.tenant, unit.job.document)
             return answer
 
         return self._act("delete", ids, action, step)
+
+    def _works_on_the_same(self, job: Job) -> bool:
+        """Whether another open job has this one's document: what it has paid for is remembered there, too."""
+        return any(
+            (other.tenant, other.document) == (job.tenant, job.document)
+            for unit in self._units()
+            if (other := unit.job) is not None and other.id != job.id and not other.status.terminal
+        )
 
     @abstractmethod
     def _drop_remembered(self, tenant: str, document: str) -> int: ...

@@ -135,7 +135,8 @@ class MemoryLedger(UnitLedger):
         now = self._clock.now()
         opened = replace(session, opened_at=now, expires_at=now + session.lease_s)
         with self.guard:
-            self._sessions.setdefault(session.id, opened)
+            known = self._sessions.get(session.id)
+            self._sessions[session.id] = opened if known is None else replace(known, kinds=session.kinds)
 
     def sessions(self) -> list[Session]:
         with self.guard:

@@ -166,7 +166,8 @@ class ObjectsLedger(UnitLedger):
     def open_session(self, session: Session) -> None:
         now = self._clock.now()
         opened = replace(session, opened_at=now, expires_at=now + session.lease_s)
-        self._put_new(f"sessions/{session.id}", codec.pack(asdict(opened)))
+        if not self._put_new(f"sessions/{session.id}", codec.pack(asdict(opened))):
+            self._session(session.id, lambda known: replace(known, kinds=session.kinds))
 
     def sessions(self) -> list[Session]:
         known = map(codec.session_of, self._all("sessions"))

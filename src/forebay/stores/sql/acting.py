@@ -123,9 +123,9 @@ def load(tx: Transaction, unit_ids: Iterable[str]) -> Steps[dict[str, Unit]]:
 def save(tx: Transaction, unit: Unit, known: set[str]) -> Steps[None]:
     """Write what a step did to a unit that was loaded."""
     if unit.deleted:
-        if unit.job and unit.job.document:
-            tx.write("forget", tenant=unit.job.tenant, document=unit.job.document)
         delete(tx, [unit.id])
+        if unit.job and unit.job.document:
+            tx.write("forget_unless_open", tenant=unit.job.tenant, document=unit.job.document)
         return
     touched = [unit.tasks[task_id] for task_id in unit.touched]
     yield from lines.add(tx, [task for task in touched if task.id not in known])

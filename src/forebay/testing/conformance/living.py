@@ -21,13 +21,15 @@ class SessionPromises(LedgerCase):
         expected = replace(session, opened_at=clock.now(), expires_at=clock.now() + 20)
         assert ledger.sessions() == [expected]
 
-    def test_opening_a_session_again_changes_nothing(self, ledger: Ledger, clock: ManualClock, worker: Worker) -> None:
+    def test_opening_a_session_again_changes_nothing_but_its_kinds(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
         put(ledger, lone(1), lone(2))
         worker.take()
         before = ledger.sessions()
         clock.advance(5)
-        ledger.open_session(Session(id=worker.id, worker="somebody-else", lease_s=99))
-        assert ledger.sessions() == before
+        ledger.open_session(Session(id=worker.id, worker="somebody-else", lease_s=99, kinds=("work", "more")))
+        assert ledger.sessions() == [replace(each, kinds=("work", "more")) for each in before]
         assert len(ledger.exchange(worker.id, 1, wants=[Want("work", 5)]).claims) == 1
 
     def test_renewals_keep_a_session_alive(self, ledger: Ledger, clock: ManualClock, worker: Worker) -> None:

@@ -85,6 +85,34 @@ class ReusePromises(LedgerCase):
         assert len(ledger.recall("default", [blob(2)])) == 1
         assert len(ledger.recall("acme", [blob(1)])) == 1
 
+    def test_deleting_a_job_forgets_nothing_while_another_works_on_its_document(
+        self, ledger: Ledger, worker: Worker
+    ) -> None:
+        ended, other, theirs = (job_of(1, merge=False, document=DOCUMENT) for _ in range(3))
+        put(ledger, ended)
+        (task,) = worker.claim(9)
+        worker.complete(task)
+        put(ledger, other, theirs)
+        ledger.remember([_result(1)])
+        assert ledger.delete([ended.id], action())[0].done
+        assert len(ledger.recall("default", [blob(1)])) == 1
+        # Those that go together work on nothing any more.
+        assert all(answer.done for answer in ledger.delete([other.id, theirs.id], action()))
+        assert ledger.recall("default", [blob(1)]) == []
+
+    def test_an_open_job_of_another_tenant_or_one_that_has_ended_keeps_no_document(
+        self, ledger: Ledger, worker: Worker
+    ) -> None:
+        ended, mine = job_of(1, merge=False, document=DOCUMENT), job_of(1, document=DOCUMENT)
+        put(ledger, ended)
+        (task,) = worker.claim(9)
+        worker.complete(task)
+        put(ledger, mine, job_of(1, document=DOCUMENT, tenant="acme"))
+        ledger.remember([_result(1), _result(1, tenant="acme")])
+        assert ledger.delete([mine.id], action())[0].done
+        assert ledger.recall("default", [blob(1)]) == []
+        assert len(ledger.recall("acme", [blob(1)])) == 1
+
     def test_blobs_in_use_are_those_that_something_points_at(self, ledger: Ledger, worker: Worker) -> None:
         job = job_of(1, merge=False, document=blob(1))
         (task_id, job_id) = put(ledger, lone("x", payload_blob=blob(2)), job)

@@ -1,4 +1,4 @@
--- Begins a session, unless it is there. :id, :worker, :lease_s, :kinds JSON text, :now. No reply.
+-- Begins a session; of one that is there the kinds alone change. :id, :worker, :lease_s, :kinds JSON text, :now. No reply.
 INSERT INTO forebay_sessions (id, worker, lease_s, kinds, opened_at, expires_at)
 VALUES (:id, :worker, :lease_s, :kinds, :now, :now + :lease_s)
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (id) DO UPDATE SET kinds = excluded.kinds
