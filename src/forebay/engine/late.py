@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from forebay.engine.aside import aside
 from forebay.engine.quotas import Quotas
 from forebay.engine.registry import Kind, Registry
 from forebay.errors import StoreError
@@ -28,9 +29,9 @@ async def take_up(left_out: LeftOut, registry: Registry, quotas: Quotas, tell: C
     left = list(left_out.kinds)
     while left:
         await asyncio.sleep(_LOOK_S)
-        for kind in await asyncio.to_thread(left_out.defined, left):
+        for kind in await aside("late", left_out.defined, left):
             with suppress(StoreError):  # looked at again
-                made = await asyncio.to_thread(quotas.made, [kind], asyncio.get_running_loop())
+                made = await aside("late", quotas.made, [kind], asyncio.get_running_loop())
                 left.remove(kind)
                 registry.add(kind)
                 quotas.take_up(made)
