@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import apsw
 
 from chaos import journal
-from chaos.engine import dice
+from chaos.engine import app, dice
 from chaos.engine.life import LEASE_S, Folder, Life
 from chaos.engine.stable import Horse, Stable
 from chaos.journal import Journal
@@ -61,7 +61,8 @@ class Conductor:
         self._chance = random.Random(plan.seed)
         self._strikes = dice.strikes(random.Random(f"{plan.seed}/strikes"), only="stop" if plan.unfenced else "")
         self._journal = Journal(plan.folder.logs / "conductor.jsonl")
-        self._stable = Stable(self._journal, lambda: LEASE_S * self._chance.uniform(1.2, 1.7))
+        mark = (app.JOURNAL, plan.folder.environment()[app.JOURNAL])
+        self._stable = Stable(self._journal, mark, lambda: LEASE_S * self._chance.uniform(1.2, 1.7))
         self._workers = [Horse(f"w{number}") for number in range(plan.workers)]
         self._submitter = Horse("submitter")
         self._again: list[tuple[float, Horse]] = []

@@ -35,8 +35,10 @@ class Horse:
 class Stable:
     """All that happens to a process is noted with the times of both clocks."""
 
-    def __init__(self, journal: Journal, stop_s: Callable[[], float]) -> None:
+    def __init__(self, journal: Journal, mark: tuple[str, str], stop_s: Callable[[], float]) -> None:
+        """`mark` is a variable that all processes of this run have, and none of another."""
         self._journal = journal
+        self._mark = mark
         self._stop_s = stop_s
         self._dead: list[tuple[float, str, str]] = []
         self.kills = 0
@@ -95,7 +97,7 @@ class Stable:
         while self._dead and (to_the_last or self._dead[0][0] <= time.monotonic()):
             due, name, event = self._dead.pop(0)
             time.sleep(max(0.0, due - time.monotonic()))
-            left = leftovers.of(app.LIFE, name)
+            left = leftovers.of(dict([(app.LIFE, name), self._mark]))
             self._journal.note(event, life=name, left=list(left), cpu_s=list(left.values()))
             if left and event == "looked":
                 self._dead.append((time.monotonic() + _AGAIN_S, name, "looked again"))

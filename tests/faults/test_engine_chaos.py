@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from chaos import checker
+from chaos.engine import app, leftovers
 from chaos.engine.dice import PLACES
 from chaos.engine.judge import judge
 from tests.faults.storms import QUICK, Doctor, blob, imported_from_forebay, journal, sql, stormed
@@ -94,6 +98,18 @@ def test_a_flaw_in_the_records_of_workers_is_found(flaw: str, sound: tuple[Path,
 
 def test_the_judge_of_workers_shares_no_code_with_the_judged() -> None:
     assert imported_from_forebay("chaos.engine.judge") == "[]\n"
+
+
+def test_what_another_run_has_started_under_the_same_name_was_not_left_behind_by_this_one() -> None:
+    marks = {app.LIFE: "w0-0", app.JOURNAL: "/run/this"}
+    with ExitStack() as stack:
+        started = []
+        for run in ("/run/this", "/run/other"):
+            sleeping = subprocess.Popen(["sleep", "60"], env={**os.environ, **marks, app.JOURNAL: run})
+            started.append(sleeping.pid)
+            stack.callback(sleeping.wait)
+            stack.callback(sleeping.kill)
+        assert list(leftovers.of(marks)) == started[:1]
 
 
 @pytest.mark.timeout(160)
