@@ -85,6 +85,12 @@ def tutorial(tmp_path: Path) -> Iterator[Page]:
     page.close()
 
 
+def test_the_readme_names_the_two_commands_of_a_fresh_checkout_side_by_side() -> None:
+    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    commands = [[line.partition("  #")[0].strip() for line in text.splitlines()] for _, text in blocks]
+    assert ["./dev run examples/documents --out out", "./dev test"] in commands
+
+
 def test_the_commands_of_the_readme(readme: Page) -> None:
     readme.save("python", "tasks.py")
     readme.says("python tasks.py")
