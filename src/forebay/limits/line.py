@@ -107,14 +107,21 @@ class Line:
         """What the store said last of why the first one waits."""
         return self.answer["waits"][0] if self.answer and self.answer["waits"] else None
 
-    def ahead_of(self, waiter: Waiter) -> int:
-        count = self.wait["ahead"] if self.wait else 0
+    def wait_of(self, waiter: Waiter) -> Wait | None:
+        """Why this one waits, as far as the store has said; None if it has not."""
+        if waiter.done:
+            return waiter.wait_seen
+        before = 0
         for party in self._parties.values():
             for each in party.waiters:
                 if each is waiter:
-                    return count
-                count += 1
-        return count
+                    return self._wait_behind(before)
+                before += 1
+        return self.wait
+
+    def _wait_behind(self, before: int) -> Wait | None:
+        wait = self.wait
+        return None if wait is None else {**wait, "ahead": wait["ahead"] + before}
 
     def join(
         self,
@@ -311,10 +318,22 @@ class Line:
         return woken
 
     def tried(self) -> list[Waiter]:
-        """Those who wanted one answer only, and have it now."""
-        woken = [each for party in self._parties.values() if party.told for each in party.waiters if each.once]
-        for waiter in woken:
-            waiter.settle(None)
+        """Take those who wanted one answer only, and have it now, out of the line."""
+        woken: list[Waiter] = []
+        before = 0
+        for party in [*self._parties.values()]:
+            stays: deque[Waiter] = deque()
+            for waiter in party.waiters:
+                if waiter.once and party.told:
+                    waiter.wait_seen = self._wait_behind(before)
+                    waiter.settle(None)
+                    woken.append(waiter)
+                else:
+                    stays.append(waiter)
+                before += 1
+            party.waiters = stays
+            self._drop_empty(party)
+        self._changed = self._changed or bool(woken)
         return woken
 
     def _note(self, answer: Answer, asked_at: float) -> None:

@@ -12,7 +12,7 @@ from forebay.errors import NotFound, StoreClosed, StoreError
 from forebay.limits import telling
 from forebay.limits.desk import Desk
 from forebay.limits.line import LINGER_S, Line
-from forebay.limits.waiting import wake_all
+from forebay.limits.waiting import Waiter, wake_all
 from forebay.model.limit_record import Answer, Ask, Grant
 
 _ROUNDS = 2
@@ -51,13 +51,16 @@ class Pump:
         if self._sleeps_until > due_at:
             self.poke()
 
-    def drive(self, desk: Desk) -> None:
-        """Ask now, on the caller's thread, unless somebody does already; they then do it for us."""
+    def drive(self, desk: Desk, waiter: Waiter | None = None) -> None:
+        """Ask now, on the caller's thread, unless somebody does already; they then do it for us.
+
+        A caller that has its answer does not wait for what is left to tell the store.
+        """
         line = desk.line
         due_at = None
         for _ in range(_ROUNDS):
             due_at = self._exchange_if_due(desk, line)
-            if due_at is None or due_at > steady():
+            if due_at is None or due_at > steady() or (waiter is not None and waiter.done):
                 break
         if due_at is not None:
             self.poke_by(due_at)

@@ -112,7 +112,7 @@ class Slot:
                     # store's affairs half done.
                     self._pump.poke()
                 else:
-                    self._pump.drive(self._desk)
+                    self._pump.drive(self._desk, waiter)
                 waiter.wait(self._left_s())
                 waiter = steps.send(waiter.result)
         except StopIteration as stop:
@@ -126,7 +126,7 @@ class Slot:
             waiter = next(steps)
             while True:
                 if self._desk.line.store.instant:
-                    self._pump.drive(self._desk)
+                    self._pump.drive(self._desk, waiter)
                 else:
                     self._pump.poke()
                 await waiter.await_(self._left_s())

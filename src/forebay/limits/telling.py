@@ -28,9 +28,9 @@ def reason_text(desk: Desk, by: str) -> str:
 def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
     line = desk.line
     with line.lock:
-        wait = line.wait
-        position = line.ahead_of(waiter)
+        wait = line.wait_of(waiter)
         failure = desk.main.failure
+    position = wait["ahead"] if wait else 0
     by = tuple(reason_text(desk, each) for each in wait["by"]) if wait else ()
     eta_s: float | None = wait["eta"] / 1000 if wait else None
     if failure is not None:

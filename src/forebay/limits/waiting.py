@@ -6,12 +6,14 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import asyncio
 
     from forebay.limits.call import Call
+    from forebay.model.limit_record import Wait
 
 Result: TypeAlias = "Call | Exception | None"
 
@@ -22,12 +24,13 @@ class Waiter:
     One that tries `once` is resolved by the first answer, whatever it is.
     """
 
-    __slots__ = ("_done", "_future", "_lock", "loop", "once", "result")
+    __slots__ = ("_done", "_future", "_lock", "loop", "once", "result", "wait_seen")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None, *, once: bool = False) -> None:
         self.loop = loop
         self.once = once
         self.result: Result = None
+        self.wait_seen: Wait | None = None  # why it waited, when it left the line without a slot
         self._done = False
         self._lock: threading.Lock | None = None
         self._future: asyncio.Future[None] | None = None
@@ -47,9 +50,10 @@ class Waiter:
         self._done = True
 
     def wake(self) -> None:
-        """In the waiter's own loop, if it has one."""
+        """In the waiter's own loop, if it has one; twice is harmless."""
         if self._lock is not None:
-            self._lock.release()
+            with suppress(RuntimeError):  # woken before, by whoever was faster
+                self._lock.release()
         elif self._future is not None and not self._future.done():
             self._future.set_result(None)
 

@@ -90,3 +90,33 @@ def test_what_was_given_is_confirmed_later_when_others_could_take_the_next() -> 
     assert alone is not None
     assert beside_others is not None
     assert alone < beside_others < 0.02
+
+
+def test_who_tries_once_has_left_the_line_with_the_first_answer() -> None:
+    """The next answer must not settle them again: the slot it brings is for those who still wait."""
+    store = store_of(1)
+    line = line_at(store, "a")
+    (held,) = _granted_to(line, Waiter())
+    once, patient = Waiter(once=True), Waiter()
+    line.join(once, CALL)
+    line.join(patient, CALL)
+    assert not ask(line)
+    assert once.done
+    assert line.due_at(0.0) == 0.0, "the store has to hear of it"
+    line.finish(held.id, "ok")
+    (second,) = ask(line)
+    assert patient.result is second
+    assert once.result is None
+
+
+def _granted_to(line: Line, waiter: Waiter) -> list[Call]:
+    line.join(waiter, CALL)
+    return ask(line)
+
+
+def test_a_waiter_may_be_woken_twice() -> None:
+    waiter = Waiter()
+    waiter.settle(None)
+    waiter.wake()
+    waiter.wake()
+    waiter.wait(0.0)
