@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from forebay.processors.messages import Refusal, Reply, json_by_status
+from forebay.rules.call_outcome import google_error, is_used_up
 from forebay.rules.verdict import ErrorClass
 
-_INFO = "google.rpc.ErrorInfo"
 _BY_REASON = {
     "PAGE_LIMIT_EXCEEDED": ErrorClass.REPLAN,
     "PAGE_LIMIT_EXCEEDED_IN_IMAGELESS_MODE": ErrorClass.REPLAN,
@@ -39,7 +39,6 @@ _BY_PROSE = {
     "password": ErrorClass.ENCRYPTED,
 }
 _PROSE_OF = {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
-_LONG_PERIODS = ("/d/", "/mo/", "/month/")
 
 
 def judged(reply: Reply) -> Refusal | None:
@@ -47,8 +46,8 @@ def judged(reply: Reply) -> Refusal | None:
     error = _error(reply.json)
     if found is None or error is None:
         return found
-    reason, metadata = _info(error)
-    status, message = str(error.get("status", "")), str(error.get("message", ""))
+    status, reason, metadata = google_error(reply.json)
+    message = str(error.get("message", ""))
     text = f"{status or reply.status}{f' ({reason})' if reason else ''}: {message}"
     return Refusal(_class_of(reason, status, message, metadata) or found.error_class, text)
 
@@ -58,26 +57,11 @@ def _class_of(reason: str, status: str, message: str, metadata: Mapping[str, Any
     if meant is None and status in _PROSE_OF:
         meant = next((each for words, each in _BY_PROSE.items() if words in message.lower()), None)
     meant = meant or _BY_STATUS.get(status)
-    if meant == ErrorClass.RATE_LIMITED and _used_up(metadata):
+    if meant == ErrorClass.RATE_LIMITED and is_used_up(metadata):
         return ErrorClass.QUOTA_EXHAUSTED
     return meant
-
-
-def _used_up(metadata: Mapping[str, Any]) -> bool:
-    """A quota of nothing, or of a day or a month: to wait a few seconds would not help."""
-    unit = str(metadata.get("quota_unit", ""))
-    return metadata.get("quota_limit_value") == "0" or any(period in unit for period in _LONG_PERIODS)
 
 
 def _error(body: object) -> Mapping[str, Any] | None:
     error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, dict) else None
-
-
-def _info(error: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    details = error.get("details")
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(_INFO):
-            metadata = detail.get("metadata")
-            return str(detail.get("reason", "")), metadata if isinstance(metadata, dict) else {}
-    return "", {}

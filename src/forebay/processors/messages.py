@@ -72,14 +72,7 @@ class Reply:
     @cached_property
     def hint_s(self) -> float | None:
         """How long it asks us to wait, in whichever of the known forms; "not at all" is no advice after a refusal."""
-        for found in (
-            retry_after.parse(self.headers, now=self.received_at),
-            retry_after.google_retry_info(self.json),
-            retry_after.rate_limit_reset(self.headers),
-        ):
-            if found:
-                return found
-        return None
+        return retry_after.find(self.headers, self.json, now=self.received_at)
 
 
 class Refusal(NamedTuple):

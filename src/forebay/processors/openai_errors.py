@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from forebay.processors.messages import Refusal, Reply, json_by_status
+from forebay.rules.call_outcome import code_class
 from forebay.rules.verdict import ErrorClass
 
 _FILTERED = ("content_filter", "content_policy_violation")
 _BY_CODE = {
-    "insufficient_quota": ErrorClass.QUOTA_EXHAUSTED,
-    "billing_hard_limit_reached": ErrorClass.QUOTA_EXHAUSTED,
-    "billing_not_active": ErrorClass.QUOTA_EXHAUSTED,
     "context_length_exceeded": ErrorClass.REPLAN,
     "string_above_max_length": ErrorClass.REPLAN,
     **dict.fromkeys(_FILTERED, ErrorClass.REFUSED),
@@ -24,7 +21,6 @@ _BY_CODE = {
 }
 _CONFLICT = 409
 _TOO_LARGE = "request too large"
-_AGAIN = re.compile(r"(?:retry|try again) (?:after|in) ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s)", re.IGNORECASE)
 
 
 def judged(reply: Reply) -> Refusal | None:
@@ -35,13 +31,14 @@ def judged(reply: Reply) -> Refusal | None:
     message = str(error.get("message") or "")
     codes = _codes(error)
     meant = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
+    if meant is None and code_class(codes) is ErrorClass.QUOTA_EXHAUSTED:
+        meant = ErrorClass.QUOTA_EXHAUSTED
     if meant is None and reply.status == _CONFLICT:
         meant = ErrorClass.SERVICE_UNAVAILABLE
     meant = meant or found.error_class
     if meant == ErrorClass.RATE_LIMITED and message.lower().startswith(_TOO_LARGE):
         meant = ErrorClass.REPLAN  # it would not fit into an empty minute either
-    delay_s = _said(message) if meant == ErrorClass.RATE_LIMITED and reply.hint_s is None else None
-    return Refusal(meant, f"{reply.status} {codes[0] or codes[1]}: {message}", delay_s)
+    return Refusal(meant, f"{reply.status} {codes[0] or codes[1]}: {message}")
 
 
 def is_filtered(reply: Reply) -> bool:
@@ -50,14 +47,8 @@ def is_filtered(reply: Reply) -> bool:
     return error is not None and any(code in _FILTERED for code in _codes(error))
 
 
-def _codes(error: Mapping[str, Any]) -> list[str]:
-    return [str(error.get(name) or "") for name in ("code", "type")]
-
-
-def _said(message: str) -> float | None:
-    """In prose, where there is no header."""
-    found = _AGAIN.search(message)
-    return None if found is None else float(found[1]) * (0.001 if found[2].lower() == "ms" else 1.0)
+def _codes(error: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(error.get(name) or "") for name in ("code", "type"))
 
 
 def _error(body: object) -> Mapping[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 MAX_S = 366 * 86_400.0
 
@@ -15,6 +15,9 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _DURATION = re.compile(rf"({_NUMBER.pattern})s")
 _SPAN = re.compile("".join(rf"(?:({_NUMBER.pattern}){unit})?" for unit in ("d", "h", "m(?!s)", "s", "ms")))
 _SPAN_UNITS_S = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
+_BUDGETS = (("x-ratelimit-", "-requests"), ("x-ratelimit-", "-tokens"), ("x-ratelimit-", ""), ("ratelimit-", ""))
+_EPOCH = 1e9  # from here on a number is an instant
+_AGAIN = re.compile(r"(?:retry|try again) (?:after|in) ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s)", re.IGNORECASE)
 _RETRY_INFO = "google.rpc.RetryInfo"
 
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
@@ -30,6 +33,36 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _YEAR_S = 365.2425 * 86_400
 _LEAP_SECOND = 60
 _SHORT_YEAR = 2
+
+
+def find(headers: Mapping[str, str], body: object, *, now: float) -> float | None:
+    """Return how long an answer asks us to wait, in whichever form; "not at all" is not advice after a refusal."""
+    for found in (
+        parse(headers, now=now),
+        google_retry_info(body),
+        rate_limit_reset(headers, now=now),
+        from_message(_get(_get(body, "error"), "message")),
+    ):
+        if found:
+            return found
+    return None
+
+
+def read(hint: object, *, now: float) -> float | None:
+    """Return the seconds that a hint means: a number, a timedelta, or a header's text. Nonsense means nothing."""
+    if isinstance(hint, bytes):
+        hint = hint.decode("latin-1")
+    if isinstance(hint, str):
+        text = hint.strip()
+        for wait_s in (_number(text, 1.0), _until(text, now), _span(text)):
+            if wait_s is not None:
+                return wait_s
+        return None
+    if isinstance(hint, timedelta):
+        hint = hint.total_seconds()
+    if isinstance(hint, bool) or not isinstance(hint, (int, float)) or not hint >= 0:  # NaN is not
+        return None
+    return float(min(hint, MAX_S))
 
 
 def parse(headers: Mapping[str, str], *, now: float) -> float | None:
@@ -59,15 +92,33 @@ def google_retry_info(body: object) -> float | None:
     return None
 
 
-def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
-    """Seconds until the budgets that are used up are there again, from x-ratelimit-* headers with "6m0s" or "20ms"."""
+def rate_limit_reset(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Seconds until the budgets that are used up are there again.
+
+    OpenAI writes "6m0s" or "20ms" for each budget; others write seconds, or the instant in UTC seconds, for one.
+    """
     given = {name.strip().lower(): value.strip() for name, value in headers.items()}
     waits = [
-        _span(given.get(f"x-ratelimit-reset-{kind}", ""))
-        for kind in ("requests", "tokens")
-        if _number(given.get(f"x-ratelimit-remaining-{kind}", ""), 1.0) == 0
+        wait_s
+        for prefix, suffix in _BUDGETS
+        if _number(given.get(f"{prefix}remaining{suffix}", ""), 1.0) == 0
+        and (wait_s := _reset(given.get(f"{prefix}reset{suffix}", ""), now, of_one=bool(suffix))) is not None
     ]
-    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
+    return max(waits, default=None)
+
+
+def from_message(text: object) -> float | None:
+    """Seconds from prose such as "Please try again in 20s", where there is no header."""
+    found = _AGAIN.search(text) if isinstance(text, str) else None
+    return None if found is None else float(found[1]) * (0.001 if found[2].lower() == "ms" else 1.0)
+
+
+def _reset(text: str, now: float, *, of_one: bool) -> float | None:
+    wait_s = None if of_one else _number(text, 1.0)
+    if wait_s is None:
+        return _span(text)
+    instant = float(text)
+    return wait_s if instant < _EPOCH else min(max(0.0, instant - now), MAX_S)
 
 
 def _span(text: str) -> float | None:

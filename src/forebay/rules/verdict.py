@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -277,11 +277,15 @@ def classify_http(status: int, *, has_retry_after: bool) -> ErrorClass | None:
     return _BY_HUNDRED.get(status // 100, ErrorClass.BAD_RESPONSE)
 
 
+def gravest(classes: Sequence[ErrorClass]) -> ErrorClass:
+    """Return the first class that nothing retries, or else the first."""
+    return next((each for each in classes if not of(each).retryable), classes[0])
+
+
 def classify_exception(exc: BaseException) -> ErrorClass:
     """What an exception means by its type alone; a group means what its gravest member means."""
     if isinstance(exc, BaseExceptionGroup):
-        found = [classify_exception(member) for member in exc.exceptions]
-        return next((each for each in found if not of(each).retryable), found[0])
+        return gravest([classify_exception(member) for member in exc.exceptions])
     for kind in type(exc).__mro__:
         known = _BY_TYPE.get(f"{kind.__module__}.{kind.__qualname__}")
         if known is not None:

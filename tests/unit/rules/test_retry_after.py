@@ -227,12 +227,12 @@ def test_any_json_gives_none_or_a_bounded_wait(body: object) -> None:
 )
 def test_a_budget_that_is_used_up_says_when_it_is_there_again(text: str, seconds: float) -> None:
     headers = {"X-RateLimit-Remaining-Requests": "0", "x-ratelimit-reset-requests": text}
-    assert rate_limit_reset(headers) == pytest.approx(seconds)
+    assert rate_limit_reset(headers, now=NOW) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1s", "1", "1s1m", "s", "m", "1x"])
 def test_a_reset_that_is_no_span_says_nothing(text: str) -> None:
-    assert rate_limit_reset({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": text}) is None
+    assert rate_limit_reset({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": text}, now=NOW) is None
 
 
 def test_a_budget_that_is_not_used_up_does_not_count_and_of_two_the_later_one_does() -> None:
@@ -242,8 +242,8 @@ def test_a_budget_that_is_not_used_up_does_not_count_and_of_two_the_later_one_do
         "x-ratelimit-remaining-tokens": "0",
         "x-ratelimit-reset-tokens": "3s",
     }
-    assert rate_limit_reset(headers) == 3
-    assert rate_limit_reset(headers | {"x-ratelimit-remaining-requests": "0"}) == 9 * 3600
+    assert rate_limit_reset(headers, now=NOW) == 3
+    assert rate_limit_reset(headers | {"x-ratelimit-remaining-requests": "0"}, now=NOW) == 9 * 3600
 
 
 @given(
@@ -252,5 +252,5 @@ def test_a_budget_that_is_not_used_up_does_not_count_and_of_two_the_later_one_do
     )
 )
 def test_any_rate_limit_headers_give_seconds_or_nothing(headers: dict[str, str]) -> None:
-    found = rate_limit_reset(headers)
+    found = rate_limit_reset(headers, now=NOW)
     assert found is None or 0 <= found <= MAX_S
