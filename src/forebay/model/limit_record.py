@@ -146,7 +146,10 @@ class Record(TypedDict):
 
 
 class Done(TypedDict):
-    """A call that has ended. `outcome`: ok, failed, unsent, or empty where nobody knows; `units`: what it took."""
+    """A call that has ended. `outcome`: ok, failed, unsent, or empty where nobody knows; `units`: what it took.
+
+    An unreached call is both unsent and failed.
+    """
 
     id: int
     outcome: str

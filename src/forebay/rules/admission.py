@@ -14,6 +14,8 @@ from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
 
 SCALE = 1000
+UNSENT = "unsent"
+UNREACHED = "unreached"  # unsent, because the provider could not be reached: a failure for the breaker
 
 
 def decide(record: Record, ask: Ask, raw: int) -> Answer:
@@ -119,7 +121,9 @@ def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Non
         call = _taken(seat, done["id"])
         if call is None:
             continue  # said before, or forgotten
-        if done["outcome"] == "unsent":
+        if done["outcome"] in {UNSENT, UNREACHED}:
+            if done["outcome"] == UNREACHED:
+                cooldown.ended(record, terms, "failed", call["at"], now)
             state.uncount(record, call["units"], call["at"], now)
             continue
         cooldown.ended(record, terms, done["outcome"], call["at"], now)

@@ -266,6 +266,18 @@ class CoolDownPromises(LimitCase):
         a.gives_back(a.wants(), "failed")
         assert a.wants() == []
 
+    def test_calls_that_could_not_reach_the_provider_count_nothing_and_open_the_breaker(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, 50, [(3, 60.0)], breaker_after=3)
+        clock.move(1)
+        a.gives_back(a.wants(2), "unreached")
+        first, *others = a.wants(3)
+        assert len(others) == 2
+        a.gives_back([first], "unreached")
+        assert a.wants() == []
+        assert a.waits[0]["by"][0] == "breaker"
+
     def test_a_limit_without_a_breaker_bears_any_failure(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 50, breaker_after=0)
         clock.move(1)

@@ -180,11 +180,11 @@ class Judge:
 
     def _ended(self, call: Call, outcome: str, pages: int) -> None:
         call.held = False
-        if outcome == "unsent":
+        if outcome in {"failed", "unreached"}:
+            self._may_rest()
+        if outcome in {"unsent", "unreached"}:
             self._unuse(call)
             return
-        if outcome == "failed":
-            self._may_rest()
         if pages > call.pages:
             self.used.append((self.now, "pages", pages - call.pages))
         elif pages < call.pages:

@@ -23,7 +23,7 @@ CALLERS = st.lists(
     max_size=2,
 )
 ENDINGS = st.lists(
-    st.tuples(ANY, st.sampled_from(["ok", "ok", "unsent", "failed", ""]), st.integers(-3, 3)), max_size=3
+    st.tuples(ANY, st.sampled_from(["ok", "ok", "unsent", "unreached", "failed", ""]), st.integers(-3, 3)), max_size=3
 )
 STEPS = st.sampled_from([0, 1, 50, 250, 301, 1000, 2301, 5000, 10_301, 15_000, 61_000, -1])
 WAITS = st.sampled_from([-1, 0, 500, 3000, 40_000, 900_000])
@@ -111,7 +111,7 @@ class LimitMachine(RuleBasedStateMachine):
         pages=st.sampled_from([0, 1, 5]),
         step=st.sampled_from([1, 100, 700]),
         rounds=st.sampled_from([5, 20]),
-        outcome=st.sampled_from(["ok", "ok", "unsent", "failed"]),
+        outcome=st.sampled_from(["ok", "ok", "unsent", "unreached", "failed"]),
     )
     def all_are_busy(self, pages: int, step: int, rounds: int, outcome: str) -> None:
         """More callers than there is room for, in all processes, so that every bound is reached."""

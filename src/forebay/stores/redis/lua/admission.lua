@@ -145,7 +145,10 @@ end
 local function finish(record, seat, ask, terms, now)
   for _, done in ipairs(ask.done) do
     local call = taken(seat, done.id)
-    if call and done.outcome == 'unsent' then
+    if call and (done.outcome == 'unsent' or done.outcome == 'unreached') then
+      if done.outcome == 'unreached' then
+        cooldown.ended(record, terms, 'failed', call.at, now)
+      end
       uncount(record, call.units, call.at, now)
     elseif call then
       cooldown.ended(record, terms, done.outcome, call.at, now)
