@@ -103,6 +103,12 @@ class _Forgetful:
     def renew(self, limit: str, ask: Ask) -> Answer:
         return _forgotten(self._store.renew(limit, _unsure(ask)))
 
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        return _forgotten(self._store.give_back(limit, _unsure(ask)))
+
+    def send_back(self, limit: str, ask: Ask) -> bool:
+        return self._store.send_back(limit, _unsure(ask))
+
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self._store.read(limit)
 

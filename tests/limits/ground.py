@@ -38,6 +38,12 @@ class Switchable:
     def renew(self, limit: str, ask: Ask) -> Answer:
         return self._answered(ask, self.store.renew, limit)
 
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        return self._answered(ask, self.store.give_back, limit)
+
+    def send_back(self, limit: str, ask: Ask) -> bool:
+        return False
+
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self.store.read(limit)
 

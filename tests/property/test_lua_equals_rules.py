@@ -118,7 +118,7 @@ class Both(RuleBasedStateMachine):
         else:
             self.old = [*self.old[-3:], copy.deepcopy(self.record)]
             expected = copy.deepcopy(admission.decide(self.record, copy.deepcopy(before), self.raw))
-        verb = self.store.exchange if before["n"] else self.store.renew
+        verb = self.store.exchange if before["n"] else self.store.give_back if before["done"] else self.store.renew
         assert _different(verb(self.limit, before), expected) == {}
         self._compare()
         self.last[sid] = expected
@@ -146,7 +146,7 @@ class Both(RuleBasedStateMachine):
         seat = self._seat(sid)
         ids = [call["id"] for call in seat["calls"]] + [99]
         now = self.record["last"]
-        outcome = st.sampled_from(["ok", "failed", "unsent", ""])
+        outcome = st.sampled_from(["ok", "failed", "unsent", "", "cut_off", "timed_out"])
         done = st.fixed_dictionaries({"id": st.sampled_from(ids), "outcome": outcome, "units": units})
         hint = st.fixed_dictionaries(
             {
@@ -182,6 +182,12 @@ class Both(RuleBasedStateMachine):
     def renew(self, sid: str, data: st.DataObject, move: int) -> None:
         self._move(move)
         self._ask(sid, {"n": 0, "heard": self._seat(sid)["g"]} | self._memory(sid, data))
+
+    @rule(sid=st.sampled_from(SIDS), data=st.data(), move=moves)
+    def give_back(self, sid: str, data: st.DataObject, move: int) -> None:
+        self._move(move)
+        said = {name: each for name, each in self._wishes(sid, data).items() if name in {"done", "hints", "heard"}}
+        self._ask(sid, {"n": 0} | said | self._memory(sid, data))
 
     def _memory(self, sid: str, data: st.DataObject) -> dict[str, int]:
         assert self.record is not None
@@ -330,6 +336,11 @@ MISTAKES = {
     ),
     "rounding towards zero": ("floor((took - record.mean) / 8)", "math.ceil((took - record.mean) / 8)"),
     "no probe after a cool-down": ("cool.ramp = -1", "cool.ramp = 0"),
+    "giving back needs a number": (
+        "  finish(record, seat, ask, terms, now)",
+        "  if ask.n > 0 then finish(record, seat, ask, terms, now) end",
+    ),
+    "what was cut off is free": ("cut_off(record, ask.sid, seat.label, call)", ""),
     "a late request counts": ("0 < ask.n and ask.n < seat.n", "false"),
     "the line by age only": ("if one.run.tag ~= other.run.tag then", "if false then"),
 }

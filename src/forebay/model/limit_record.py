@@ -148,7 +148,8 @@ class Record(TypedDict):
 class Done(TypedDict):
     """A call that has ended. `outcome`: ok, failed, unsent, or empty where nobody knows; `units`: what it took.
 
-    An unreached call is both unsent and failed.
+    An unreached call is both unsent and failed. After cut_off and timed_out the provider may still work on the call,
+    so it counts until its `until`; timed_out is also a failure.
     """
 
     id: int
@@ -177,8 +178,9 @@ class Wish(TypedDict):
 
 
 class Ask(TypedDict):
-    """One request of a session. The whole of its line is declared each time; `n` 0 is a heartbeat, which says nothing.
+    """One request of a session. The whole of its line is declared each time.
 
+    With `n` 0 it leaves the line as it is: it is a heartbeat, or gives back what is in `done` and `hints`.
     `seen` and `elapsed` are the last instant that it was told and the time since then by its own clock; `version` the
     highest that it has seen, `acked` its last `n` that was answered; `sure` is 1 when its session cannot have ended
     yet; `tv` are the terms that it knows.
@@ -220,7 +222,8 @@ class Answer(TypedDict):
 
     `grants`: all that was not confirmed. `waits` has one entry, or none when nobody of the session waits. `terms` has
     one entry when the process knows others. `wakes`: sessions that were given something just now. `used` and `sums`:
-    calls in progress, and what each window counts; `level`: of the cool-down.
+    calls in progress, and what each window counts; `level`: of the cool-down; `cut_off`: how many of the calls in
+    progress were cut off.
     """
 
     status: str
@@ -239,3 +242,4 @@ class Answer(TypedDict):
     used: int
     sums: list[int]
     level: int
+    cut_off: int

@@ -16,6 +16,8 @@ from forebay.rules import window_log as logs
 SCALE = 1000
 UNSENT = "unsent"
 UNREACHED = "unreached"  # unsent, because the provider could not be reached: a failure for the breaker
+CUT_OFF = "cut_off"
+TIMED_OUT = "timed_out"
 
 
 def decide(record: Record, ask: Ask, raw: int) -> Answer:
@@ -40,11 +42,12 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     restamped: list[int] = []
     for window in state.counted(record):
         logs.expire(state.log_of(record, window.name), now, window.wide)
+    # Also without a number: calls are known by their own, so what is said twice, or late, counts once.
+    for hint in ask["hints"]:
+        cooldown.throttle(record, terms, hint, now)
+    _finish(record, seat, ask, terms, now)
     if ask["n"] > 0:
         seat["n"] = ask["n"]
-        for hint in ask["hints"]:
-            cooldown.throttle(record, terms, hint, now)
-        _finish(record, seat, ask, terms, now)
         for call_id in ask["starts"]:
             if _restamp(record, seat, call_id, terms, now):
                 restamped += [call_id]
@@ -62,6 +65,7 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     answer["used"] = state.in_flight(record)
     answer["sums"] = [state.log_of(record, logs.name(bound))["sum"] for bound in terms["windows"]]
     answer["level"] = record["cool"]["level"]
+    answer["cut_off"] = state.cut_off_count(record)
     if ask["tv"] != record["tv"]:
         answer["terms"] = [terms]
     return answer
@@ -90,6 +94,7 @@ def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
         "used": 0,
         "sums": [],
         "level": 0,
+        "cut_off": 0,
     }
 
 
@@ -126,15 +131,27 @@ def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Non
                 cooldown.ended(record, terms, "failed", call["at"], now)
             state.uncount(record, call["units"], call["at"], now)
             continue
-        cooldown.ended(record, terms, done["outcome"], call["at"], now)
-        took = now - call["at"]
-        record["mean"] = took if record["mean"] == 0 else record["mean"] + (took - record["mean"]) // 8
+        failed = done["outcome"] == TIMED_OUT
+        cooldown.ended(record, terms, "failed" if failed else done["outcome"], call["at"], now)
+        if failed or done["outcome"] == CUT_OFF:
+            _cut_off(record, ask["sid"], seat["label"], call)
+        else:
+            took = now - call["at"]
+            record["mean"] = took if record["mean"] == 0 else record["mean"] + (took - record["mean"]) // 8
         for unit, used in sorted(done["units"].items()):
             more = used - call["units"].get(unit, 0)
             if more > 0:
                 state.count(record, {unit: more}, now)
             elif more < 0:
                 state.uncount(record, {unit: -more}, call["at"], now)
+
+
+def _cut_off(record: Record, sid: str, label: str, call: Call) -> None:
+    """Let a call count as one of a session that has ended: until its provider cannot work on it any more."""
+    ended = record["seats"].setdefault(state.cut_off_sid(sid), _new_seat())
+    ended["label"] = label
+    ended["next"] = max(ended["next"], call["id"] + 1)
+    ended["calls"].append(call)
 
 
 def _taken(seat: Seat, call_id: int) -> Call | None:

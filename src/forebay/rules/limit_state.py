@@ -13,6 +13,7 @@ JUMP = 2 * SECOND
 FOREVER = 1 << 45
 PAUSED = "paused"
 RELEARNING = "relearning"
+_CUT_OFF = ":cut_off"
 
 
 def new_record(now: int, version: int = 0) -> Record:
@@ -130,6 +131,20 @@ def tidy(record: Record, terms: Terms, now: int) -> None:
 
 def in_flight(record: Record) -> int:
     return sum(len(seat["calls"]) for seat in record["seats"].values())
+
+
+def cut_off_sid(sid: str) -> str:
+    """The session that holds a session's calls that were cut off: one that has ended, and that nobody can open."""
+    return sid + _CUT_OFF
+
+
+def is_cut_off(sid: str) -> bool:
+    return sid.endswith(_CUT_OFF)
+
+
+def cut_off_count(record: Record) -> int:
+    """How many calls in flight were cut off: nobody waits for them, but the provider may still work on them."""
+    return sum(len(seat["calls"]) for sid, seat in record["seats"].items() if is_cut_off(sid))
 
 
 def gate(record: Record, terms: Terms, now: int) -> tuple[str, int]:

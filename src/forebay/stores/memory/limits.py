@@ -48,6 +48,11 @@ class MemoryLimits:
         return answer
 
     renew = exchange
+    give_back = exchange
+
+    def send_back(self, limit: str, ask: Ask) -> bool:
+        self.give_back(limit, ask)
+        return True
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         with self._lock:

@@ -74,6 +74,12 @@ class PostgresLimits:
     def renew(self, limit: str, ask: Ask) -> Answer:
         return self._ask(self._beats, limit, ask)
 
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        return self.exchange(limit, ask)
+
+    def send_back(self, limit: str, ask: Ask) -> bool:  # noqa: ARG002 - of the contract
+        return False  # it decides here, with the record locked
+
     def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
         def use(link: Link) -> Answer:
             record, raw = self._timed(limit_rows.lock(link, key))

@@ -37,7 +37,7 @@ def ask_text(ask: Ask) -> str:
 def answer_of(text: bytes) -> Answer:
     """From a list in the order of exchange.lua."""
     found: Any = json.loads(text.decode())  # twice as fast as from bytes
-    status, now, v, gen, tv, lost, others, sessions, used, level, *lists = found
+    status, now, v, gen, tv, lost, others, sessions, used, level, cut_off, *lists = found
     grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
     for wait in waits:
         wait["by"] = wait["by"] or []
@@ -60,6 +60,7 @@ def answer_of(text: bytes) -> Answer:
         "used": used,
         "sums": sums,
         "level": level,
+        "cut_off": cut_off,
     }
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import select
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from forebay.errors import (
@@ -35,6 +36,7 @@ CONNECT_TIMEOUT_S = 3.0
 TIMEOUT_S = 2.0
 _MAX_IDLE = 4
 _SURELY_OPEN_S = 0.1
+_MAX_UNREAD = 16
 # Nothing of it is the address's to choose: replies are read as bytes, and whoever calls knows what to repeat.
 _FIXED: dict[str, object] = {
     "protocol": 2,
@@ -150,20 +152,31 @@ def _shown(address: str) -> str:
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}{parts.path}"
 
 
+class _Kept(NamedTuple):
+    """An idle connection; `unread`: replies that are still to come, of commands that nobody waited for."""
+
+    link: Link
+    since: float
+    unread: int
+
+
 class Links:
     """Connections that are kept for the next call; as many as there are threads that call at once."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._lock = threading.Lock()
-        self._idle: list[tuple[Link, float]] = []
+        self._idle: list[_Kept] = []
         self._closed = False
 
     def call(self, *command: str | bytes | int) -> Any:  # noqa: ANN401 - what the server replies
-        link = self._take()
+        kept = self._take()
+        link = kept.link if kept else self._server.dial()
         with self._server.told():
             try:
                 send(link, *command)
+                for _ in range(kept.unread if kept else 0):
+                    _skip_reply(link)
                 reply = link.read_response()
             except ResponseError:
                 self._give_back(link)
@@ -174,23 +187,53 @@ class Links:
         self._give_back(link)
         return reply
 
-    def _take(self) -> Link:
+    def send(self, *command: str | bytes | int) -> bool:
+        """Send a command and leave its reply to the next call on that connection; False if that would have to wait.
+
+        What raises in between, such as the handler of a signal, costs the connection and nothing else.
+        """
+        try:
+            kept = self._take()
+        except StoreClosed:
+            return False
+        if kept is None:
+            return False
+        try:
+            if kept.unread >= _MAX_UNREAD or not _is_writable(kept.link):
+                self._give_back(kept.link, kept.unread)
+                return False
+            send(kept.link, *command)
+        except (RedisError, OSError):
+            kept.link.disconnect()
+            return False
+        except BaseException:
+            kept.link.disconnect()
+            raise
+        self._give_back(kept.link, kept.unread + 1)
+        return True
+
+    def _take(self) -> _Kept | None:
+        """One that is open, as far as one can tell without asking the server."""
         while True:
             with self._lock:
                 if self._closed:
                     raise StoreClosed("The limit store was closed.", remedy="Open it anew.")
                 if not self._idle:
-                    break
-                link, since = self._idle.pop()
-            if time.monotonic() - since < _SURELY_OPEN_S or _is_open(link):
-                return link
-            link.disconnect()
-        return self._server.dial()
+                    return None
+                kept = self._idle.pop()
+            try:
+                if kept.unread:
+                    kept = _caught_up(kept)
+                if kept.unread or time.monotonic() - kept.since < _SURELY_OPEN_S or not kept.link.can_read(timeout=0):
+                    return kept
+            except (RedisError, OSError):
+                pass  # the server has closed it
+            kept.link.disconnect()
 
-    def _give_back(self, link: Link) -> None:
+    def _give_back(self, link: Link, unread: int = 0) -> None:
         with self._lock:
             if not self._closed and len(self._idle) < _MAX_IDLE:
-                self._idle.append((link, time.monotonic()))
+                self._idle.append(_Kept(link, time.monotonic(), unread))
                 return
         link.disconnect()
 
@@ -198,8 +241,8 @@ class Links:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        for link, _ in idle:
-            link.disconnect()
+        for kept in idle:
+            kept.link.disconnect()
 
 
 def send(link: Link, *command: str | bytes | int) -> None:
@@ -210,9 +253,22 @@ def send(link: Link, *command: str | bytes | int) -> None:
     link.send_packed_command([b"".join(parts)], check_health=False)
 
 
-def _is_open(link: Link) -> bool:
-    """Whether an idle connection is silent: one that the server has closed says so."""
-    try:
-        return not link.can_read(timeout=0)
-    except (RedisError, OSError):
-        return False
+def _caught_up(kept: _Kept) -> _Kept:
+    """With those replies read that have come."""
+    unread = kept.unread
+    while unread and kept.link.can_read(timeout=0):
+        _skip_reply(kept.link)
+        unread -= 1
+    return kept._replace(unread=unread)
+
+
+def _skip_reply(link: Link) -> None:
+    with suppress(ResponseError):
+        link.read_response()
+
+
+def _is_writable(link: Link) -> bool:
+    """Whether a small command fits into the buffers of this machine."""
+    asked = select.poll()
+    asked.register(link._sock, select.POLLOUT)  # noqa: SLF001 - redis-py has no question for it
+    return bool(asked.poll(0))

@@ -74,10 +74,17 @@ class RedisLimits:
     def renew(self, limit: str, ask: Ask) -> Answer:
         return self._ask(self._beats, limit, ask)
 
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        return self._ask(self._links, limit, ask)
+
+    def send_back(self, limit: str, ask: Ask) -> bool:
+        return self._exchange.send(self._links, self._key(limit), *self._arguments(limit, ask), 1)
+
     def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
-        text = codec.ask_text(ask)
-        reply = self._exchange.run(links, self._key(limit), text, limit, self._channel, self._clock(), self.shift)
-        return codec.answer_of(reply)
+        return codec.answer_of(self._exchange.run(links, self._key(limit), *self._arguments(limit, ask), 0))
+
+    def _arguments(self, limit: str, ask: Ask) -> tuple[str | int, ...]:
+        return codec.ask_text(ask), limit, self._channel, self._clock(), self.shift
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         record, now, _ = self._marked(limit)

@@ -23,6 +23,10 @@ class Script:
         self.text = text
         self._sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
+    def send(self, links: Links, key: str, *arguments: str | bytes | int) -> bool:
+        """Run it without its reply; a server that has restarted meanwhile does not know it, and does nothing."""
+        return links.send("EVALSHA", self._sha, 1, key, *arguments)
+
     def run(self, links: Links, key: str, *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - what the script replies
         try:
             return links.call("EVALSHA", self._sha, 1, key, *arguments)

@@ -55,6 +55,12 @@ class SqliteLimits:
     def renew(self, limit: str, ask: Ask) -> Answer:
         return self._exchange(lambda files: files.beat, limit, ask)
 
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        return self.exchange(limit, ask)
+
+    def send_back(self, limit: str, ask: Ask) -> bool:  # noqa: ARG002 - of the contract
+        return False  # a commit may have to wait for others
+
     def _exchange(self, choose: Callable[[LimitFiles], Access], limit: str, ask: Ask) -> Answer:
         check_name("session", ask["sid"])
 

@@ -9,6 +9,7 @@ from forebay.testing.limits.holding import HoldPromises
 from forebay.testing.limits.lining import LinePromises
 from forebay.testing.limits.repeating import RepeatPromises
 from forebay.testing.limits.restamping import StartPromises
+from forebay.testing.limits.returning import ReturnPromises
 from forebay.testing.limits.storing import StorePromises
 from forebay.testing.limits.timing import TimePromises
 
@@ -20,6 +21,7 @@ class LimitStoreSuite(
     HoldPromises,
     RepeatPromises,
     LinePromises,
+    ReturnPromises,
     StartPromises,
     CoolDownPromises,
     TimePromises,

@@ -17,13 +17,17 @@ _REST = 100_000
 
 @dataclass(slots=True)
 class Call:
-    """A call that was granted. It is held until it is given back, or is over because its session has ended."""
+    """A call that was granted. It is held until it is given back, or is over because its session has ended.
+
+    One that was `cut` off is held until it is over, whatever its session does.
+    """
 
     sid: str
     at: int
     pages: int
     over_at: int
     held: bool = True
+    cut: bool = False
 
 
 class Judge:
@@ -113,8 +117,7 @@ class Judge:
             self._learns()
         self._bury(process.sid, lost=bool(answer["lost"]))
         self.ends_at[process.sid] = self.now + self.terms["lease"]
-        if asked["n"]:
-            self._said(process, asked, answer)
+        self._said(process, asked, answer)
         self.told(process, answer["grants"])
         self._check_fresh()
 
@@ -135,7 +138,9 @@ class Judge:
     def _bury(self, sid: str, *, lost: bool) -> None:
         """The calls of those that have ended, as soon as they are over; who asks has not ended."""
         for call in self.calls.values():
-            if call.sid == sid:
+            if call.cut:
+                call.held = call.held and not self.terms["stops"] and call.over_at > self.now
+            elif call.sid == sid:
                 call.held = call.held and not lost
             elif self.ends_at[call.sid] <= self.now:
                 call.held = call.held and not self.terms["stops"] and call.over_at > self.now
@@ -155,7 +160,7 @@ class Judge:
             self._may_rest()
         for done in asked["done"]:
             call = self.calls.get((process.sid, done["id"]))
-            if call is not None and call.held:
+            if call is not None and call.held and not call.cut:
                 self._ended(call, done["outcome"], done["units"].get("pages", call.pages))
         for stamp in answer["starts"]:
             assert self.now >= max(self.closed_until, self.paused_until), "a call started late in a rest"
@@ -163,7 +168,8 @@ class Judge:
             self._unuse(call)
             call.at = stamp["at"]
             self._use(call)
-        self.waiting[process.sid] = sum(wish["count"] for wish in asked["runs"])
+        if asked["n"]:
+            self.waiting[process.sid] = sum(wish["count"] for wish in asked["runs"])
 
     def _may_rest(self) -> None:
         self._rested_at = self.now
@@ -179,8 +185,9 @@ class Judge:
         self.used.remove((call.at, "pages", call.pages))
 
     def _ended(self, call: Call, outcome: str, pages: int) -> None:
-        call.held = False
-        if outcome in {"failed", "unreached"}:
+        call.cut = outcome in {"cut_off", "timed_out"}
+        call.held = call.cut and not self.terms["stops"] and call.over_at > self.now
+        if outcome in {"failed", "unreached", "timed_out"}:
             self._may_rest()
         if outcome in {"unsent", "unreached"}:
             self._unuse(call)

@@ -23,7 +23,12 @@ CALLERS = st.lists(
     max_size=2,
 )
 ENDINGS = st.lists(
-    st.tuples(ANY, st.sampled_from(["ok", "ok", "unsent", "unreached", "failed", ""]), st.integers(-3, 3)), max_size=3
+    st.tuples(
+        ANY,
+        st.sampled_from(["ok", "ok", "unsent", "unreached", "failed", "", "cut_off", "timed_out"]),
+        st.integers(-3, 3),
+    ),
+    max_size=3,
 )
 STEPS = st.sampled_from([0, 1, 50, 250, 301, 1000, 2301, 5000, 10_301, 15_000, 61_000, -1])
 WAITS = st.sampled_from([-1, 0, 500, 3000, 40_000, 900_000])
@@ -78,7 +83,8 @@ class LimitMachine(RuleBasedStateMachine):
 
     def _say(self, process: Process, asked: Ask, *, lost: bool = False) -> None:
         beat = asked["n"] == 0
-        answer = self.store.renew(LIMIT, asked) if beat else self.store.exchange(LIMIT, asked)
+        verb = self.store.exchange if not beat else self.store.give_back if asked["done"] else self.store.renew
+        answer = verb(LIMIT, asked)
         self._tell_what_others_got(process)
         self.judge.applied(process, asked, answer)
         if lost:
@@ -100,12 +106,34 @@ class LimitMachine(RuleBasedStateMachine):
         process = self._process(pick)
         for count, pages, key, front in callers:
             process.joins(count, {"pages": pages}, key=key, front=front)
+        self._end(process, endings)
+        self._say(process, process.ask(), lost=lost)
+
+    def _end(self, process: Process, endings: list[tuple[int, str, int]]) -> None:
         for which, outcome, more in endings:
             if process.calls:
                 call_id = [*process.calls][which % len(process.calls)]
                 pages = self.judge.calls[process.sid, call_id].pages  # what it was granted for
                 process.ends([call_id], outcome, {"pages": max(0, pages + more)})
-        self._say(process, process.ask(), lost=lost)
+
+    @rule(pick=ANY, endings=ENDINGS, dies=st.sampled_from([False, False, True]))
+    def gives_back_at_once(self, pick: int, endings: list[tuple[int, str, int]], *, dies: bool) -> None:
+        """Without a number; who does not die says it once more with the next request."""
+        process = self._process(pick)
+        self._end(process, endings)
+        self._say(process, process.returns(), lost=dies)
+        if dies:
+            self.alive.remove(process)
+
+    @rule(pick=ANY, endings=ENDINGS)
+    def what_is_given_back_comes_late(self, pick: int, endings: list[tuple[int, str, int]]) -> None:
+        """After a request that said the same."""
+        process = self._process(pick)
+        self._end(process, endings)
+        returned = process.returns()
+        self._say(process, process.ask())
+        self.clock.move(1)
+        self._say(process, returned, lost=True)
 
     @rule(
         pages=st.sampled_from([0, 1, 5]),
@@ -262,4 +290,4 @@ class LimitMachine(RuleBasedStateMachine):
         if record is not None:
             assert problems(record) == []
             assert sum(len(log["items"]) for log in record["logs"].values()) <= 3 * 4 * 512
-            assert len(record["seats"]) <= len(self.started)
+            assert len(record["seats"]) <= 2 * len(self.started)  # each with the calls that it cut off

@@ -102,6 +102,10 @@ class Process:
         said["runs"] = [wish.copy() for wish in self.line.values()]
         return said
 
+    def returns(self) -> Ask:
+        """What ends calls without a number; they are also part of the next request, until that was answered."""
+        return self._said(0) | {"done": [*self.done], "hints": [*self.hints]}
+
     def _said(self, n: int) -> Ask:
         return {
             "sid": self.sid,

@@ -11,6 +11,9 @@ local PAUSED = 'paused'
 local RELEARNING = 'relearning'
 local RAMP = 'ramp'
 local TOO_LARGE = 'too_large'
+local CUT_OFF = 'cut_off'
+local TIMED_OUT = 'timed_out'
+local CUT_OFF_SID = ':cut_off'
 
 local function new_seat()
   return {['until'] = 0, n = 0, g = 0, next = 1, label = '', calls = {}, runs = {}, out = {}}
@@ -27,7 +30,7 @@ local function new_answer(record, seat, now, status)
     status = status, now = now, v = record.v, gen = record.gen, tv = record.tv, lost = 0,
     grants = status == 'late' and {} or seat.out,
     starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = sessions,
-    used = 0, sums = {}, level = 0,
+    used = 0, sums = {}, level = 0, cut_off = 0,
   }
 end
 
@@ -142,6 +145,29 @@ local function taken(seat, call_id)
   end
 end
 
+local function cut_off(record, sid, label, call)
+  local name = sid .. CUT_OFF_SID
+  local ended = record.seats[name]
+  if not ended then
+    ended = new_seat()
+    record.seats[name] = ended
+  end
+  ended.label = label
+  ended.next = max(ended.next, call.id + 1)
+  local calls = calls_of(ended)
+  calls[#calls + 1] = call
+end
+
+local function cut_off_count(record)
+  local count = 0
+  for sid, seat in pairs(record.seats) do
+    if sid:sub(-#CUT_OFF_SID) == CUT_OFF_SID then
+      count = count + held(seat)
+    end
+  end
+  return count
+end
+
 local function finish(record, seat, ask, terms, now)
   for _, done in ipairs(ask.done) do
     local call = taken(seat, done.id)
@@ -151,9 +177,14 @@ local function finish(record, seat, ask, terms, now)
       end
       uncount(record, call.units, call.at, now)
     elseif call then
-      cooldown.ended(record, terms, done.outcome, call.at, now)
-      local took = now - call.at
-      record.mean = record.mean == 0 and took or record.mean + floor((took - record.mean) / 8)
+      local failed = done.outcome == TIMED_OUT
+      cooldown.ended(record, terms, failed and 'failed' or done.outcome, call.at, now)
+      if failed or done.outcome == CUT_OFF then
+        cut_off(record, ask.sid, seat.label, call)
+      else
+        local took = now - call.at
+        record.mean = record.mean == 0 and took or record.mean + floor((took - record.mean) / 8)
+      end
       for unit, used in pairs(done.units) do
         local more = used - (call.units[unit] or 0)
         if more > 0 then
@@ -588,12 +619,12 @@ local function decide(record, ask, raw)
   for _, window in ipairs(counted(record)) do
     logs.expire(log_named(record, window.name), now, window.wide)
   end
+  for _, hint in ipairs(ask.hints) do
+    cooldown.throttle(record, terms, hint, now)
+  end
+  finish(record, seat, ask, terms, now)
   if ask.n > 0 then
     seat.n = ask.n
-    for _, hint in ipairs(ask.hints) do
-      cooldown.throttle(record, terms, hint, now)
-    end
-    finish(record, seat, ask, terms, now)
     for _, call_id in ipairs(ask.starts) do
       if restamp(record, seat, call_id, terms, now) then
         starts[#starts + 1] = {id = call_id, at = now}
@@ -620,6 +651,7 @@ local function decide(record, ask, raw)
     answer.sums[#answer.sums + 1] = log_of(record, bound).sum
   end
   answer.level = record.cool.level
+  answer.cut_off = cut_off_count(record)
   if ask.tv ~= record.tv then
     answer.terms = {terms}
   end

@@ -6,6 +6,7 @@
 -- ARGV[3]  the start of the channels of sessions
 -- ARGV[4]  the clock's time in ms instead of the server's, or -1
 -- ARGV[5]  ms that are added to the server's clock
+-- ARGV[6]  1 where nobody reads the reply: what the session itself is given is then published, too
 --
 -- Reply: the answer, a JSON list in the order of `answered` below: names would take longer to write and read than all
 -- of the rules. Sessions that were given something hear of it: {limit, now, grants} on their channel.
@@ -19,7 +20,7 @@ end
 
 local function answered(a)
   return cjson.encode({
-    a.status, a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level,
+    a.status, a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level, a.cut_off,
     a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums,
   })
 end
@@ -35,6 +36,9 @@ if answer.status == 'unknown' then
   return answered(answer)
 end
 redis.call('SET', KEYS[1], packed_again(record))
+if ARGV[6] == '1' and #answer.grants > 0 then
+  answer.wakes[#answer.wakes + 1] = cjson.decode(ARGV[1])[1]
+end
 for _, sid in ipairs(answer.wakes) do
   local told = {limit = ARGV[2], now = answer.now, grants = record.seats[sid].out}
   -- Only a hint: a user who may not publish can still do without.
