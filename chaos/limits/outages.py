@@ -136,11 +136,14 @@ def _away(cast: Cast, for_s: float) -> tuple[Act, Act]:
 
 
 def gone_share(cast: Cast) -> Run:
-    """All processes are cut off: each goes on with its part, and the limit is at most doubled when they meet again."""
+    """All processes are cut off: each continues with its part.
+
+    The limit is at most doubled, when the store goes or comes back, until the calls of that time have ended.
+    """
     in_flight, window, processes = 7, Window(31, W_S), 3
     # SQLite says that it is busy after two seconds only.
     for_s = 10.0 if cast.store == "sqlite" else 6.0
-    away, back = When("goes away, done", 0.1 + TRAIL_S), When("comes back")
+    away, back = When("goes away, done", CALL_S + TRAIL_S), When("comes back")
     healed_s = 3.0
     return cast_run(
         cast,

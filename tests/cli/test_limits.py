@@ -235,7 +235,7 @@ def test_an_unknown_limit_exits_4_with_those_that_are_known(here: Ground, comman
         ["--in-flight", "1", "--for", "later"],
         ["--in-flight", "1", "--for", "0"],
         ["--in-flight", "1", "--note", "two\nlines"],
-        ["--in-flight", "1", "--lease", "3"],
+        ["--in-flight", "1", "--lease", "3", "--heartbeat", "2"],
         ["--call-timeout", "60"],
         ["--in-flight", "1", "--when-store-down", "pray"],
     ],

@@ -12,6 +12,7 @@ from forebay.errors import BadInput, NotFound, StoreError
 from forebay.ids import shown
 from forebay.model.limit import Limit
 from forebay.observe import emit
+from forebay.rules.limit_actions import values_of
 from forebay.stores.address import sqlite_file
 
 if TYPE_CHECKING:
@@ -89,12 +90,15 @@ class AppLimits:
         """
         from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only workers need it
 
+        limiter = self.limiter
+        for limit in self._defined.values():
+            limiter.note(limit.name, "code", values_of(limit))
+        if self._followed is None:
+            self._followed = FollowedFile(limiter).start()
         try:
             for limit in self._defined.values():
-                self.limiter.define(limit)
-            if self._followed is None:
-                self._followed = FollowedFile(self.limiter).start()
-            known = self.limiter.names()
+                limiter.define(limit)
+            known = limiter.names()
         except StoreError as error:
             emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
             return []

@@ -96,11 +96,16 @@ def change(
     cooldown: Annotated[str | None, Parameter(help="Seconds of each cool-down step, such as 2,4,8,16,30.")] = None,
     breaker_after: Annotated[int | None, Parameter(help="Failures in a row that pause it; 0 for never.")] = None,
     lease: Annotated[float | None, Parameter(help="Seconds after which a silent process counts as ended.")] = None,
-    heartbeat: Annotated[float | None, Parameter(help="Seconds between signs of life.")] = None,
+    heartbeat: Annotated[
+        float | None, Parameter(help="Seconds between signs of life; 0 lets them follow from --lease.")
+    ] = None,
     start_within: Annotated[float | None, Parameter(help="Seconds within which a slot is used.")] = None,
     transit: Annotated[float | None, Parameter(help="Seconds that a call travels at most.")] = None,
     when_store_down: Annotated[
         Literal["wait", "share", "fail"] | None, Parameter(help="What happens while the store is gone.")
+    ] = None,
+    share_processes: Annotated[
+        int | None, Parameter(help="Processes that share the limit while the store is gone, under share.")
     ] = None,
     on_disconnect: Annotated[
         Literal["continues", "stops"] | None, Parameter(help="What the provider does with the call of a dead process.")
@@ -130,6 +135,7 @@ def change(
         start_within_s=start_within,
         transit_s=transit,
         when_store_down=when_store_down,
+        share_processes=share_processes,
         on_disconnect=on_disconnect,
     )
     if in_flight is not None:

@@ -5,26 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forebay.clock import steady
-from forebay.errors import StoreClosed, StoreError, StoreUnreachable
+from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from forebay.limits.line import Line
+from forebay.limits.share import Share
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Terms
 from forebay.observe import emit
-from forebay.rules import limit_state
 from forebay.stores.limit_base import LimitStore
-from forebay.stores.memory.limits import MemoryLimits
 
-_SPARE = "here"
+_PATIENCE_S = 1.0  # a store that is restarted quickly causes no share
+_GONE = (StoreUnreachable, MaybeApplied, StoreBusy)
 
 
 class Desk:
-    """`line` is where waiters go now: at the store, or in this process alone while that is gone and `share` allows."""
+    """`line` is where waiters go now: at the store, or in this process alone while that is gone and `share` allows.
 
-    def __init__(self, limit: str, store: LimitStore, sid: str, label: str, poke: Callable[[], None]) -> None:
+    `known` returns the limit's terms as this process defined them, for the time before the store has ever answered.
+    """
+
+    def __init__(  # noqa: PLR0917 - of the limiter only
+        self,
+        limit: str,
+        store: LimitStore,
+        sid: str,
+        label: str,
+        poke: Callable[[], None],
+        known: Callable[[], Terms | None] = lambda: None,
+        healed: Callable[[], None] = lambda: None,
+    ) -> None:
         self.limit = limit
         self._make: Callable[[LimitStore], Line] = lambda each: Line(limit, each, sid, label, poke)
+        self._poke = poke
+        self._known = known
+        self._healed = healed
         self.main = self._make(store)
         self._spare: Line | None = None
+        self._missed = False
         self._told = False
         self.refused_at = -1  # calls that were granted until then were under way when a provider refused one
 
@@ -40,12 +56,19 @@ class Desk:
     def degraded(self) -> bool:
         return self.main.failed_at is not None
 
-    def missed(self, error: StoreError) -> list[Waiter]:
-        """The store did not answer. Whom to wake, with what went wrong."""
+    @property
+    def lacks_processes(self) -> bool:
+        """Whether callers wait only because nobody said how many processes share the limit."""
+        terms = self.main.terms or self._known()
+        return self.degraded and terms is not None and terms["down"] == "share" and not self._processes(terms)
+
+    def missed(self, error: StoreError, asked_at: float) -> list[Waiter]:
+        """The store did not answer. Return the waiters to wake, with what went wrong."""
         now = steady()
         with self.main.lock:
-            self.main.missed(error, now)
-            terms = self.main.terms
+            self.main.missed(error, now, asked_at)
+            self._missed = True
+            terms = self.main.terms or self._cold_terms(error)
             if terms is None or isinstance(error, StoreClosed):
                 return self.main.give_up(error)
             if not self._told:
@@ -56,10 +79,31 @@ class Desk:
                     self.main.failure = StoreUnreachable(error.what, remedy=error.remedy)
                 return self.main.give_up(self.main.failure or error)
             tried = self.main.tried()
-            if terms["down"] == "share" and self._spare is None and self._silent_for(now) * 1000 > _silence(terms):
-                self._spare = self._make(_share(self.limit, terms, self._sessions()))
-                self._move(self.main, self._spare)
+            if terms["down"] == "share" and self._spare is None and now - self._silent_since(now) >= _PATIENCE_S:
+                self._begin_share(terms)
         return tried
+
+    def _cold_terms(self, error: StoreError) -> Terms | None:
+        """Return the terms of a limit that continues although its store has never answered."""
+        known = self._known() if isinstance(error, _GONE) else None
+        return known if known is not None and known["down"] == "share" else None
+
+    def _begin_share(self, terms: Terms) -> None:
+        processes = self._processes(terms)
+        if processes:
+            share = Share(self.limit, terms, processes, lambda: self.main.open_count)
+            self._spare = self._make(share)
+            self._move(self.main, self._spare)
+            emit("limit_shared", limit=self.limit, processes=processes, **share.bounds)
+            self._poke()
+
+    def _processes(self, terms: Terms) -> int:
+        """How many processes share the limit: as many as its definition says, or as were seen, if those are more."""
+        seen = max(1, self.main.answer["sessions"]) if self.main.answer else 0
+        return max(seen, terms.get("share", 0))
+
+    def _silent_since(self, now: float) -> float:
+        return now if self.main.failed_at is None else self.main.failed_at
 
     def refusal(self) -> StoreError | None:
         """What to tell newcomers while the store is gone, unless the limit waits or it is time to try."""
@@ -68,17 +112,12 @@ class Desk:
             return None
         return self.main.failure
 
-    def _silent_for(self, now: float) -> float:
-        return now - self.main.answered_at
-
-    def _sessions(self) -> int:
-        return max(1, self.main.answer["sessions"]) if self.main.answer else 1
-
     def answered(self) -> None:
         """The store is there again: those who wait go back to its line."""
-        if not self._told or self.main.failed_at is not None:
+        if not self._missed or self.main.failed_at is not None:
             return
         with self.main.lock:
+            self._missed = False
             spare, self._spare = self._spare, None
             healed, self._told = self._told, False
             if spare is not None:
@@ -86,27 +125,9 @@ class Desk:
                     self._move(spare, self.main)
         if healed:
             emit("limit_healed", limit=self.limit)
+        self._healed()
 
     def _move(self, source: Line, target: Line) -> None:
         for party in source.empty():
             for waiter in party.waiters:
                 target.join(waiter, party.units, key=party.key, label=party.label, front=party.front)
-
-
-def _silence(terms: Terms) -> int:
-    """After so long whatever the store had granted to others is over, or known to their own share."""
-    return max(terms["lease"], terms["call"])
-
-
-def _share(limit: str, terms: Terms, sessions: int) -> MemoryLimits:
-    """The part of one process, of everything, rounded down: nothing at all means that it waits."""
-    part = dict(terms) | {
-        "in_flight": terms["in_flight"] // sessions if terms["in_flight"] > 0 else terms["in_flight"],
-        "windows": [{**bound, "n": bound["n"] // sessions} for bound in terms["windows"]],
-    }
-    store = MemoryLimits()
-    record = limit_state.new_record(0)
-    record["eras"] = [{"until": -1, "terms": part}]  # type: ignore[typeddict-item]
-    record["tv"] = 1
-    store.change(limit, lambda _, now: record | {"last": now})
-    return store

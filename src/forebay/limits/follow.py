@@ -7,6 +7,7 @@ import socket
 import threading
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -114,6 +115,7 @@ class FollowedFile:
         return found
 
     def _apply(self, wanted: Values) -> None:
+        self._note(wanted)
         before = self._mine() if self._done is None else self._done
         problem: BadInput | None = None
         for name, values in wanted.items():
@@ -128,6 +130,12 @@ class FollowedFile:
         if problem is not None:
             raise problem
         self._done = wanted
+
+    def _note(self, wanted: Values) -> None:
+        """All of it before the store is asked, which may not answer."""
+        for name, values in wanted.items():
+            with suppress(BadInput):  # told when it is written
+                self._limiter.note(name, _LAYER, values, who=self._who)
 
     def _mine(self) -> Values:
         """What was written from here before this process began."""

@@ -10,10 +10,10 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
 from forebay import ids
-from forebay.errors import BadInput, Busy, NotFound, StoreClosed
+from forebay.errors import BadInput, Busy, NotFound, StoreClosed, StoreError
 from forebay.ids import shown
 from forebay.limits.decorating import F, decorator
 from forebay.limits.desk import Desk
@@ -21,8 +21,9 @@ from forebay.limits.pump import Pump
 from forebay.limits.slot import Slot
 from forebay.limits.usage import Usage, usage_of
 from forebay.model.limit import Limit, check_seconds, check_units
-from forebay.model.limit_record import Layer, Record
+from forebay.model.limit_record import Layer, Record, Terms
 from forebay.model.names import check_label, check_name
+from forebay.observe import emit
 from forebay.rules import limit_actions as actions
 from forebay.rules.foresight import Outlook
 from forebay.stores.limit_address import open_limits
@@ -48,6 +49,13 @@ class SlotOptions(TypedDict, total=False):
     label: str
 
 
+class Said(NamedTuple):
+    """What one source says of a limit, and which source it is."""
+
+    values: dict[str, object]
+    who: str
+
+
 class Limiter:
     """Usable from threads and event loops at once, and after a fork. Nothing is opened before first use.
 
@@ -59,7 +67,8 @@ class Limiter:
         self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
         given = address if address is not None else os.environ.get("FOREBAY_LIMITS") or "memory://"
         self._store = open_limits(given, self._environment, tags=_tags) if isinstance(given, str) else given
-        self._defined: dict[str, dict[str, dict[str, object]]] = {}
+        self._defined: dict[str, dict[str, Said]] = {}
+        self._unwritten: set[str] = set()
         self._lock = threading.Lock()
         self._closed = False
         self._renew()
@@ -96,24 +105,63 @@ class Limiter:
         return limit
 
     def layer(self, name: str, layer: str, values: dict[str, Any], *, who: str = "") -> None:
-        """What one source says of a limit, in full; said again if the store forgets it."""
+        """What one source says of a limit, in full; said again if the store forgets it.
+
+        If the store cannot be reached, a limit that shares it by `share_processes` is defined for this process, and
+        in the store as soon as that answers; any other raises the store's error.
+        """
         before = self._defined.get(name, {})
         checked = actions.checked(values)
-        # Before it is written: a store that does not answer now hears of it when it is asked for a slot.
-        self._defined[name] = before | {layer: checked}
+        self.note(name, layer, checked, who=who)
         try:
             self._write(layer, name, checked, who=who)
         except BadInput:
             self._defined[name] = before
             raise
+        except StoreError as error:
+            self._unwritten.add(name)
+            known = self._known_terms(name)
+            if isinstance(error, StoreClosed) or known is None or known["down"] != "share" or not known["share"]:
+                raise
+            emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
+
+    def note(self, name: str, layer: str, values: dict[str, Any], *, who: str = "") -> None:
+        """Remember what one source says of a limit, for a store that does not know it or does not answer."""
+        self._defined[name] = self._defined.get(name, {}) | {layer: Said(actions.checked(values), who)}
+
+    def _known_terms(self, name: str) -> Terms | None:
+        """What this process itself says of a limit, if that is enough to define it."""
+        layers: list[Layer] = [
+            {"name": layer, "values": said.values, "until": -1, "at": 0, "who": said.who, "note": ""}
+            for layer, said in self._said_of(name)
+        ]
+        try:
+            return actions.terms_of(actions.limit_of(name, layers, 0))
+        except BadInput:
+            return None
 
     def _redefine(self, desk: Desk) -> bool:
         """The store does not know the limit: it may have forgotten what we know."""
-        known = self._defined.get(desk.limit, {})
-        # From the lowest, which says all of it, to those that say a part.
-        for layer in (each for each in actions.LAYERS if each in known):
-            self._write(layer, desk.limit, known[layer], version=desk.main.version)
+        known = self._said_of(desk.limit)
+        for layer, said in known:
+            self._write(layer, desk.limit, said.values, version=desk.main.version, who=said.who)
         return bool(known)
+
+    def _said_of(self, name: str) -> list[tuple[str, Said]]:
+        """By layer, from the lowest, which says all of a limit, to those that say a part."""
+        said = self._defined.get(name, {})
+        return [(layer, said[layer]) for layer in actions.LAYERS if layer in said]
+
+    def _write_late(self, name: str) -> None:
+        """The store answers again: tell it what it could not be told before."""
+        if name in self._unwritten:
+            self._unwritten.discard(name)
+            for layer, said in self._said_of(name):
+                try:
+                    self._write(layer, name, said.values, who=said.who)
+                except (BadInput, StoreError) as error:
+                    self._unwritten.add(name)
+                    emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
 
     def configure(
         self,
@@ -305,10 +353,25 @@ class Limiter:
                     if self._stop_listening is None:
                         self._stop_listening = self._store.listen(self._sid, self._pump.heard)
                     _flush_in_children(self)
-                    desk = Desk(name, self._store, self._sid, self._label, self._pump.poke)
+                    desk = self._new_desk(name)
                     self._pump.add(desk)
                     self._desks[name] = desk
         return desk
+
+    def _new_desk(self, name: str) -> Desk:
+        # The pump's threads know the desks, and must not keep the limiter itself.
+        me = weakref.ref(self)
+
+        def known() -> Terms | None:
+            limiter = me()
+            return None if limiter is None else limiter._known_terms(name)  # noqa: SLF001 - ours
+
+        def healed() -> None:
+            limiter = me()
+            if limiter is not None:
+                limiter._write_late(name)  # noqa: SLF001 - ours
+
+        return Desk(name, self._store, self._sid, self._label, self._pump.poke, known, healed)
 
     def close(self) -> None:
         """Tell the store what was given back, and end the threads."""

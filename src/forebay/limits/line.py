@@ -58,7 +58,6 @@ class Line:
         self.answer: Answer | None = None
         self.failure: StoreError | None = None
         self.failed_at: float | None = None
-        self.answered_at = steady()
         self.sure_until = 0.0
         self.version = 0
         self._parties: dict[int, Party] = {}
@@ -280,7 +279,7 @@ class Line:
 
     def take(self, ask: Ask, answer: Answer, asked_at: float, now: float) -> list[Waiter]:
         """Apply an answer, and tell whom to wake."""
-        self._healed(now)
+        self._healed()
         if answer["status"] != "ok":
             return []
         self._note(answer, asked_at)
@@ -391,19 +390,18 @@ class Line:
                 woken.append(waiter)
         return woken
 
-    def missed(self, error: StoreError, now: float) -> None:
+    def missed(self, error: StoreError, now: float, asked_at: float) -> None:
         """The store did not answer: the same again, ever more rarely."""
         self.failure = error
         if self.failed_at is None:
-            self.failed_at = now
+            self.failed_at = asked_at
         self.retry_at = now + self._pause_s
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
         self._changed = self._changed or bool(self._parties or self._done or self._restarts or self._hints)
 
-    def _healed(self, now: float) -> None:
+    def _healed(self) -> None:
         self.failure = None
         self.failed_at = None
-        self.answered_at = now
         self.retry_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
 

@@ -94,7 +94,7 @@ class Pump:
                 self._unknown(desk, line)
                 return
         except StoreError as error:
-            wake_all(desk.missed(error))
+            wake_all(desk.missed(error, asked_at))
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait shall hear of it
             with line.lock:

@@ -39,6 +39,8 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
         eta_s = None
     retry_in_s = wait["again"] / 1000 if wait else 1.0
     reasons = " and ".join(by) or "its store"
+    if desk.lacks_processes:
+        reasons += ", whose share nobody knows without share_processes"
     when = "nobody can say when" if eta_s is None else f"about {eta_s:.1f} s to go"
     return Busy(
         f"Limit {desk.limit!r} had no slot within {timeout_s:g} s: it waits for {reasons}, {position} ahead, {when}.",

@@ -62,6 +62,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "breaker_after": lambda text: whole("breaker_after", text),
     "when_store_down": str.strip,
     "on_disconnect": str.strip,
+    "share_processes": lambda text: whole("share_processes", text),
 }
 
 

@@ -18,6 +18,8 @@ _MAX_S = 86_400.0
 _LEAST_S = 0.001
 _LEAST_START_S = 0.01
 _BEATS = 3
+_HEARTBEAT_S = 4.0
+MAX_PROCESSES = 100_000
 
 Down = Literal["wait", "share", "fail"]
 Disconnect = Literal["continues", "stops"]
@@ -59,6 +61,9 @@ class Limit:
 
     `call_timeout_s` is the longest that a call of yours may take: a slot whose process died counts that long, since
     the provider may still work on it, unless `on_disconnect="stops"`.
+
+    `heartbeat_s` follows from `lease_s` unless you set it. `share_processes` is the number of processes that share the
+    limit: under `when_store_down="share"`, each of them continues with that part of the limit while the store is gone.
     """
 
     name: str
@@ -66,7 +71,7 @@ class Limit:
     windows: Sequence[Window] = ()
     call_timeout_s: float = 60.0
     lease_s: float = 15.0
-    heartbeat_s: float = 4.0
+    heartbeat_s: float = 0.0
     start_within_s: float = 0.25
     transit_s: float = 0.05
     when_store_down: Down = "wait"
@@ -74,6 +79,7 @@ class Limit:
     cooldown_s: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0, 30.0)
     max_cooldown_s: float = 600.0
     breaker_after: int = 5
+    share_processes: int | None = None
 
     def __post_init__(self) -> None:
         check_name("limit", self.name)
@@ -84,8 +90,10 @@ class Limit:
             raise BadInput(
                 f"Limit {self.name!r} bounds nothing.", remedy="Give it in_flight=…, windows=[Window(…)], or both."
             )
-        for name in ("call_timeout_s", "lease_s", "heartbeat_s", "max_cooldown_s"):
+        for name in ("call_timeout_s", "lease_s", "max_cooldown_s"):
             object.__setattr__(self, name, check_seconds(name, getattr(self, name), least=_LEAST_S))
+        heartbeat_s = check_seconds("heartbeat_s", self.heartbeat_s) or usual_heartbeat_s(self.lease_s)
+        object.__setattr__(self, "heartbeat_s", heartbeat_s)
         # Below a round trip to the store no call could ever start in time.
         start_s = check_seconds("start_within_s", self.start_within_s, least=_LEAST_START_S)
         object.__setattr__(self, "start_within_s", start_s)
@@ -94,12 +102,27 @@ class Limit:
         _bound("breaker_after", self.breaker_after, ", which never opens it,")
         _one_of("when_store_down", self.when_store_down, ("wait", "share", "fail"))
         _one_of("on_disconnect", self.on_disconnect, ("continues", "stops"))
+        if self.share_processes is not None:
+            _check_processes(self.share_processes)
         if self.heartbeat_s * _BEATS > self.lease_s + _LEAST_S:
             raise BadInput(
                 f"Limit {self.name!r} has a lease of {self.lease_s:g} s but a heartbeat of {self.heartbeat_s:g} s: "
                 "one lost beat or two would free its slots.",
-                remedy=f"Raise lease_s to at least {self.heartbeat_s * _BEATS:g}, or beat more often.",
+                remedy=f"Raise lease_s to at least {self.heartbeat_s * _BEATS:g}, or leave heartbeat_s out.",
             )
+
+
+def usual_heartbeat_s(lease_s: float) -> float:
+    """Return the heartbeat of a lease: two beats may be lost before the lease ends."""
+    return min(_HEARTBEAT_S, lease_s / _BEATS)
+
+
+def _check_processes(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PROCESSES:
+        raise BadInput(
+            f"share_processes is {shown(value)}.",
+            remedy=f"Give the number of processes that share the limit, from 1 to {MAX_PROCESSES}.",
+        )
 
 
 def _windows(value: object) -> tuple[Window, ...]:

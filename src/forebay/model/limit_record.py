@@ -18,7 +18,11 @@ class Bound(TypedDict):
 
 
 class Terms(TypedDict):
-    """A limit's definition as the rules need it. `in_flight` is -1 where nothing bounds it."""
+    """A limit's definition as the rules need it. `in_flight` is -1 where nothing bounds it.
+
+    `share`: how many processes share the limit while the store is gone, 0 where nobody said. Records of older programs
+    have none.
+    """
 
     in_flight: int
     windows: list[Bound]
@@ -32,6 +36,7 @@ class Terms(TypedDict):
     longest: int
     breaker: int
     down: str
+    share: int
 
 
 class Era(TypedDict):

@@ -101,6 +101,11 @@ EVENTS: dict[str, Event] = {
         "The store of a limit does not answer; its policy says what happens.",
         ("limit", "policy", "error_code"),
     ),
+    "limit_shared": Event(
+        _WARNING,
+        "This process continues with its share of a limit whose store is gone: the bounds it may use.",
+        ("limit", "processes", "in_flight", "windows"),
+    ),
     "limit_unusable": Event(
         _WARNING,
         "A worker cannot use the limit of a kind at all: its tasks wait, and it is tried again after a pause.",

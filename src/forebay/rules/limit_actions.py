@@ -12,16 +12,15 @@ from forebay.model.limit_record import Era, Layer, Record, Terms
 from forebay.rules import cooldown, limit_state
 from forebay.rules import window_log as logs
 
+_USUAL_LEASE_S = Limit("usual", in_flight=1).lease_s
 LAYERS = ("preset", "code", "file", "ssm", "operator", "override")
 
 
 def values_of(limit: Limit) -> dict[str, object]:
     """A whole definition as a layer keeps it."""
-    return checked({name: getattr(limit, name) for name in FIELDS if getattr(limit, name) != _default(name)})
-
-
-def _default(name: str) -> object:
-    return getattr(Limit("default", in_flight=1), name) if name != "in_flight" else None
+    usual = Limit("usual", in_flight=1, lease_s=limit.lease_s)
+    defaults = {name: getattr(usual, name) for name in FIELDS} | {"in_flight": None, "lease_s": _USUAL_LEASE_S}
+    return checked({name: getattr(limit, name) for name in FIELDS if getattr(limit, name) != defaults[name]})
 
 
 def checked(values: dict[str, Any]) -> dict[str, object]:
@@ -89,6 +88,7 @@ def terms_of(limit: Limit) -> Terms:
         "longest": _ms(limit.max_cooldown_s),
         "breaker": limit.breaker_after,
         "down": limit.when_store_down,
+        "share": limit.share_processes or 0,
     }
 
 

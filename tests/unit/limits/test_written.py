@@ -63,7 +63,7 @@ def test_a_table_has_the_fields_of_a_limit() -> None:
         {"windows": [["190", 60]]},
         {"windows": [[190, 60], [180, 60]]},
         {"cooldown_s": []},
-        {"lease_s": 3},
+        {"lease_s": 3, "heartbeat_s": 2},
         {"when_store_down": "pray"},
     ],
 )

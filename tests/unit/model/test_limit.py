@@ -74,7 +74,7 @@ def test_two_windows_of_one_unit_and_length_are_refused_and_so_are_too_many() ->
         Limit("api", windows=many)
 
 
-@pytest.mark.parametrize("field", ["call_timeout_s", "lease_s", "heartbeat_s", "max_cooldown_s"])
+@pytest.mark.parametrize("field", ["call_timeout_s", "lease_s", "max_cooldown_s"])
 @pytest.mark.parametrize("value", [0, 0.0009, -1.0, 86_400.5, NAN, "5", None, True])
 def test_durations_are_seconds_of_a_day_at_most_and_more_than_nothing(field: str, value: Any) -> None:  # noqa: ANN401 - anything
     with pytest.raises(BadInput, match=field):
@@ -92,6 +92,25 @@ def test_a_lease_bears_two_lost_heartbeats() -> None:
     assert Limit("api", in_flight=1, lease_s=12, heartbeat_s=4).lease_s == 12.0
     with pytest.raises(BadInput, match=r"lease of 11\.9 s but a heartbeat of 4 s"):
         Limit("api", in_flight=1, lease_s=11.9, heartbeat_s=4)
+
+
+@pytest.mark.parametrize("lease_s", [0.001, 0.3, 5, 11.9, 12, 15, 600])
+def test_a_heartbeat_follows_from_its_lease(lease_s: float) -> None:
+    heartbeat_s = Limit("api", in_flight=1, lease_s=lease_s).heartbeat_s
+    assert heartbeat_s == min(4.0, lease_s / 3)
+    assert Limit("api", in_flight=1, lease_s=lease_s, heartbeat_s=0).heartbeat_s == heartbeat_s
+
+
+@pytest.mark.parametrize("heartbeat_s", [-1.0, NAN, "5", None, True, 86_400.5])
+def test_a_heartbeat_is_seconds(heartbeat_s: Any) -> None:  # noqa: ANN401 - anything
+    with pytest.raises(BadInput, match="heartbeat_s"):
+        Limit("api", in_flight=1, heartbeat_s=heartbeat_s)
+
+
+@pytest.mark.parametrize("processes", [0, -1, 1.5, "3", True, 1_000_000])
+def test_processes_that_share_are_a_whole_number(processes: Any) -> None:  # noqa: ANN401 - anything
+    with pytest.raises(BadInput, match="share_processes"):
+        Limit("api", in_flight=1, share_processes=processes)
 
 
 def test_steps_of_a_rest_may_be_one_or_many() -> None:

@@ -39,7 +39,7 @@ def test_a_definition_is_kept_by_what_differs_from_the_defaults() -> None:
 
 
 def test_a_definition_comes_back_as_it_was() -> None:
-    limit = Limit("api", 5, (Window(9, 60.0),), 7.0, 30.0, 2.0, 0.1, 0.2, "share", "stops", (1.0, 9.0), 30.0, 2)
+    limit = Limit("api", 5, (Window(9, 60.0),), 7.0, 30.0, 2.0, 0.1, 0.2, "share", "stops", (1.0, 9.0), 30.0, 2, 4)
     values = limit_actions.values_of(limit)
     assert values.keys() == {*FIELDS}
     assert limit_actions.limit_of("api", [layer() | {"values": values}], NOW) == limit
@@ -97,6 +97,7 @@ def test_terms_are_whole_milliseconds_never_shorter_than_was_said() -> None:
         max_cooldown_s=7,
         breaker_after=3,
         when_store_down="share",
+        share_processes=4,
         on_disconnect="stops",
     )
     assert limit_actions.terms_of(limit) == {
@@ -112,6 +113,7 @@ def test_terms_are_whole_milliseconds_never_shorter_than_was_said() -> None:
         "longest": 7000,
         "breaker": 3,
         "down": "share",
+        "share": 4,
     }
     assert limit_actions.terms_of(Limit("api", 3))["stops"] == 0
     assert limit_actions.terms_of(Limit("api", 3))["in_flight"] == 3
@@ -161,7 +163,7 @@ def test_terms_change_by_themselves_when_layers_end() -> None:
     ]
 
 
-@pytest.mark.parametrize("fields", [{"in_flight": -5}, {"lease_s": 1.0}, {"windows": []}])
+@pytest.mark.parametrize("fields", [{"in_flight": -5}, {"heartbeat_s": 9.0}, {"windows": []}])
 def test_what_does_not_hold_together_is_refused_before_anything_changes(fields: dict[str, Any]) -> None:
     record = put(None, windows=[Window(5, 1)])
     before = copy.deepcopy(record)
@@ -260,3 +262,11 @@ def test_a_reset_of_everything_leaves_the_line_and_nothing_else() -> None:
     assert record["seats"]["b"]["runs"][0]["count"] == 2
     assert record["logs"] == {"calls/60000": {"sum": 0, "items": []}}
     assert record["cool"] == cooldown.none()
+
+
+def test_a_heartbeat_that_follows_from_its_lease_is_not_kept_and_follows_the_next_lease() -> None:
+    values = limit_actions.values_of(Limit("api", in_flight=1, lease_s=6))
+    assert values == {"in_flight": 1, "lease_s": 6.0}
+    record = put(put(None, in_flight=1, lease_s=6), "operator", lease_s=3)
+    assert limit_actions.limit_of("api", record["layers"], 0).heartbeat_s == 1.0
+    assert limit_actions.values_of(Limit("api", in_flight=1, heartbeat_s=1)) == {"in_flight": 1, "heartbeat_s": 1.0}

@@ -1,0 +1,52 @@
+"""The part of a limit that one process grants itself while the limit's store is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from forebay.model.limit_record import Answer, Ask, Terms
+from forebay.rules import limit_state
+from forebay.rules.window_log import bound_text
+from forebay.stores.memory.limits import MemoryLimits
+
+_LOOK_MS = 100  # calls of the lost store end without a word to this one, so callers ask again this soon
+
+
+class Share(MemoryLimits):
+    """Every bound divided by the number of processes, rounded down; a part of 0 means that callers wait.
+
+    `held` counts the calls that this process was granted by the lost store and has not ended yet: they are part of
+    the share.
+    """
+
+    def __init__(self, limit: str, terms: Terms, processes: int, held: Callable[[], int]) -> None:
+        super().__init__()
+        self._held = held
+        self._in_flight = terms["in_flight"]
+        if self._in_flight > 0:
+            self._in_flight //= processes
+        windows = [bound | {"n": bound["n"] // processes} for bound in terms["windows"]]
+        self._terms: Terms = terms | {"in_flight": self._in_flight, "windows": windows}
+        record = limit_state.new_record(0)
+        record["eras"] = [{"until": -1, "terms": self._terms}]
+        record["tv"] = 1
+        self.change(limit, lambda _, now: record | {"last": now})
+
+    @property
+    def bounds(self) -> dict[str, object]:
+        """What this process may use, as events have it."""
+        in_flight = None if self._in_flight < 0 else self._in_flight
+        return {"in_flight": in_flight, "windows": tuple(bound_text(each) for each in self._terms["windows"])}
+
+    def exchange(self, limit: str, ask: Ask) -> Answer:
+        held = self._held()
+        if self._in_flight > 0:
+            with self._lock:
+                self._records[limit]["eras"][0]["terms"]["in_flight"] = max(0, self._in_flight - held)
+        answer = super().exchange(limit, ask)
+        if held:
+            for wait in answer["waits"]:
+                wait["again"] = min(wait["again"], _LOOK_MS)
+        return answer
+
+    renew = exchange
