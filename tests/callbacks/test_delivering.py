@@ -253,8 +253,8 @@ def test_one_dead_endpoint_does_not_keep_others_waiting(here: Ground, receiver: 
     async def scenario() -> None:
         async with here.worker(concurrency=1):
             for each in made:
-                await here.ended(each.id, within_s=5)
-            await here.ended(job.id, within_s=5)
+                await here.ended(each.id, within_s=20)  # the dead one hangs for 30 s
+            await here.ended(job.id, within_s=20)
 
     run(scenario)
     assert len(well.seen) == 10

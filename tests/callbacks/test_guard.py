@@ -163,10 +163,10 @@ def test_proxies_of_the_environment_are_not_asked(receiver: Make, monkeypatch: p
 
 def test_an_answer_without_end_is_not_read_to_its_end(receiver: Make) -> None:
     here = receiver()
-    sender = Sender(policy=Policy(loopback=True), timeout_s=20)
+    sender = Sender(policy=Policy(loopback=True), timeout_s=60)
     began = time.monotonic()
     assert _post(sender, _target(here.url("endless"), sender.policy)).status == 200
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
 
 
 def test_a_receiver_that_hangs_is_left_after_the_time_it_may_take(receiver: Make) -> None:

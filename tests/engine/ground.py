@@ -50,7 +50,7 @@ class Ground:
                 worker.drain()
             await running
 
-    async def ended(self, identifier: str, *, within_s: float = 20.0) -> Task | Job:
+    async def ended(self, identifier: str, *, within_s: float = 40.0) -> Task | Job:
         return await self.until(lambda: self._ended(identifier), within_s=within_s)
 
     def _ended(self, identifier: str) -> Task | Job | None:
@@ -60,7 +60,7 @@ class Ground:
     async def started(self, identifier: str) -> None:
         await self.until(lambda: f"began {identifier}" in self.notes)
 
-    async def until(self, look: Callable[[], T | None], *, within_s: float = 20.0) -> T:
+    async def until(self, look: Callable[[], T | None], *, within_s: float = 40.0) -> T:
         ends_at = time.monotonic() + within_s
         while time.monotonic() < ends_at:
             found = await asyncio.to_thread(look)

@@ -142,14 +142,14 @@ def checks(ctx: Context) -> None:
         note(f"pid {os.getpid()} stopped at a checkpoint")
 
 
-@app.task("stuck", timeout_s=1, max_retries=0)
+@app.task("stuck", timeout_s=2, max_retries=0)
 def stuck(ctx: Context) -> None:
     """In a C call, deaf to SIGTERM, with a grandchild that went away into a session of its own."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid(); time.sleep(600)"
-    grandchild = subprocess.Popen([sys.executable, "-c", deaf], env={})
+    grandchild = subprocess.Popen([sys.executable, "-I", "-S", "-c", deaf], env={})
     daemon = f"import os, sys; os.fork() and sys.exit(); os.setsid(); {deaf.replace('os.setsid(); ', '')}"
-    subprocess.run([sys.executable, "-c", daemon], env={}, check=True)
+    subprocess.run([sys.executable, "-I", "-S", "-c", daemon], env={}, check=True)
     note(f"pids {os.getpid()} {grandchild.pid}")
     ctypes.PyDLL(None).sleep(600)  # keeps the interpreter's lock: no Python code of this process runs any more
 

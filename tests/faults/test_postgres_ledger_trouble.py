@@ -259,13 +259,13 @@ def test_a_listener_hears_across_ledgers_and_again_after_its_connection_was_ende
     with PostgresLedger(address) as one, PostgresLedger(address) as two:
         stop = one.listen(heard.set)
         two.submit([lone(1)])
-        assert heard.wait(5)
+        assert heard.wait(30)
         heard.clear()
         terminate(address)
-        assert heard.wait(5)  # something may have been missed
+        assert heard.wait(30)  # something may have been missed
         heard.clear()
         two.submit([lone(2)])
-        assert heard.wait(5)
+        assert heard.wait(30)
         stop()
 
 

@@ -62,7 +62,7 @@ def test_eight_processes_begin_a_file_together(tmp_path: Path) -> None:
             children.end(child)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_backup_under_fire_is_a_sound_ledger_with_all_that_was_acknowledged_before(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "ledger.db")
     # Large enough for several steps: a copy that begins anew at each commit would never come to its end.
@@ -77,7 +77,7 @@ def test_a_backup_under_fire_is_a_sound_ledger_with_all_that_was_acknowledged_be
             before = sum(ledger.count().values())
             began_at = time.monotonic()
             ledger.backup(tmp_path / f"copy-{number}.db")
-            assert time.monotonic() - began_at < 15
+            assert time.monotonic() - began_at < 60
             copy = SqliteLedger(tmp_path / f"copy-{number}.db")
             assert copy.get_job(accepted) is not None
             assert sum(copy.count().values()) >= before

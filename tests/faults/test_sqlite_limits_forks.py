@@ -165,7 +165,7 @@ def handed_over(to, first):
     waiting = process(store, to)
     assert waiting.wants() == []
     first.gives_back(held)
-    told = heard.get(timeout=5)
+    told = heard.get(timeout=30)
     waiting.gives_back(waiting.asks())
     return told
 pid = os.fork()

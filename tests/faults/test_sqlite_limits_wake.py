@@ -145,7 +145,7 @@ def test_a_listener_that_fails_is_woken_again(store: SqliteLimits, caplog: pytes
         held = first.wants()
         assert me.wants() == []
         first.gives_back(held)
-        assert heard.woken.wait(2)
+        assert heard.woken.wait(30)
         me.gives_back(me.asks())
     assert "listener_failed" in caplog.text
 
@@ -162,7 +162,7 @@ def test_more_grants_than_a_message_holds_are_to_be_asked_for(path: Path) -> Non
             second.joins(1)
         assert second.asks() == []
         first.gives_back(held)
-        assert heard.woken.wait(2)
+        assert heard.woken.wait(30)
         assert heard.grants == []
         assert len(second.asks()) == 100
 

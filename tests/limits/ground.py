@@ -62,7 +62,7 @@ class Switchable:
         self.store.close()
 
 
-def until(true: Callable[[], object], within_s: float = 5.0) -> None:
+def until(true: Callable[[], object], within_s: float = 30.0) -> None:
     """Wait for what a thread is about to do."""
     gives_up_at = time.monotonic() + within_s
     while not true():

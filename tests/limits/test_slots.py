@@ -91,7 +91,7 @@ def test_who_waits_is_let_in_when_another_leaves(limiter: Limiter) -> None:
     thread.start()
     assert not entered.wait(0.05)
     first.release()
-    assert entered.wait(2)
+    assert entered.wait(30)
     thread.join()
     second.release()
 
@@ -124,7 +124,7 @@ def test_callers_of_threads_and_loops_are_served_in_order(limiter: Limiter) -> N
         until(partial(waits, limiter, number + 1))
     gate.release()
     for thread in threads:
-        thread.join(5)
+        thread.join(30)
     assert order == [0, 1, 2, 3, 4, 5]
 
 
@@ -146,7 +146,7 @@ def test_many_threads_never_exceed_the_limit(limiter: Limiter) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(50)
     assert most == 2
 
 
@@ -390,7 +390,7 @@ def test_what_waits_and_never_fits_any_more_is_told_so() -> None:
 
         def work() -> None:
             try:
-                with other.slot("tokens", units={"tokens": 10}, timeout_s=10):
+                with other.slot("tokens", units={"tokens": 10}, timeout_s=30):
                     pass
             except NeverFits as error:
                 errors.append(error)
@@ -400,7 +400,7 @@ def test_what_waits_and_never_fits_any_more_is_told_so() -> None:
             thread.start()
             until(lambda: one.usage("tokens").waiting == 1)
             one.configure("tokens", windows=[Window(5, per_s=60, unit="tokens")])
-            thread.join(8)
+            thread.join(30)
         assert errors
 
 

@@ -51,13 +51,13 @@ def alive(pid: int) -> bool:
         return False
 
 
-async def till(true: Callable[[], object], within_s: float = 10.0) -> None:
+async def till(true: Callable[[], object], within_s: float = 30.0) -> None:
     async with asyncio.timeout(within_s):
         while not true():  # noqa: ASYNC110 - another process brings it about
             await asyncio.sleep(0.01)
 
 
-def until(true: Callable[[], object], within_s: float = 10.0) -> None:
+def until(true: Callable[[], object], within_s: float = 30.0) -> None:
     end = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < end, "it never came about"

@@ -140,7 +140,7 @@ def test_pages_without_a_word_have_no_articles(here: Ground) -> None:
 
 def test_the_time_of_a_job_bounds_the_reading_of_its_pages_too(here: Ground) -> None:
     reader = Reader(here)
-    reader.first = lambda _: asyncio.sleep(40)
+    reader.first = lambda _: asyncio.sleep(150)
     job_id = here.submit(pdf(1), name="scan.pdf", options={"reader": "reader"})
     here.app.ledger.pause("ocr.reader", Action(who="test"))
     here.work_until(lambda: here.job(job_id).chunk_count == 2)
@@ -148,7 +148,7 @@ def test_the_time_of_a_job_bounds_the_reading_of_its_pages_too(here: Ground) -> 
     here.app.ledger.resume("ocr.reader", Action(who="test"))
     began_at = time.monotonic()
     here.work()
-    assert time.monotonic() - began_at < 35
+    assert time.monotonic() - began_at < 100
     assert reader.calls == [1]
     assert "timeout: Job cancelled due to timeout" in (here.job(job_id).error_text or "")
 

@@ -106,9 +106,9 @@ def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -
     threading.Timer(0.3, lambda: limited.client.delete(held[0])).start()
     began = time.monotonic()
     with serving(limited.app) as other:
-        waited = other.post(path, json={"wait_s": 10})
+        waited = other.post(path, json={"wait_s": 30})
         assert waited.status_code == 201
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         # Whichever server is asked, the slot is the same.
         assert limited.client.delete(waited.headers["location"]).status_code == 204
     assert limited.client.delete(held[1]).status_code == 204

