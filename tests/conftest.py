@@ -27,3 +27,9 @@ settings.register_profile(
     suppress_health_check=_CALM,
 )
 settings.load_profile("fuzz" if _FUZZ else "test")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return two workers for each of few cores: many tests wait for servers and other processes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(cores, min(2 * cores, 8))

@@ -18,7 +18,7 @@ from forebay.app.forebay import Forebay
 from forebay.settings import load
 from tests.server.ground import Service
 
-_ENDS_WITHIN_S = 20
+_ENDS_WITHIN_S = 60
 
 
 class Process:
@@ -95,7 +95,7 @@ class Fleet:
         return process
 
 
-def until(look: Callable[[], object], *, within_s: float = 30.0) -> None:
+def until(look: Callable[[], object], *, within_s: float = 120.0) -> None:
     ends_at = time.monotonic() + within_s
     while not look():
         assert time.monotonic() < ends_at, "it did not come to pass"

@@ -74,7 +74,7 @@ class Ground:
         for worker in self._workers:
             worker.send_signal(signal.SIGTERM)
         for worker in self._workers:
-            worker.wait(30)
+            worker.wait(90)
         self._workers.clear()
 
     def logged(self, event: str) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ class Ground:
             answer: dict[str, Any] = json.loads(line.makefile().readline())
             return answer
 
-    def until(self, look: Callable[[], T | None], *, within_s: float = 40.0) -> T:
+    def until(self, look: Callable[[], T | None], *, within_s: float = 120.0) -> T:
         ends_at = time.monotonic() + within_s
         while time.monotonic() < ends_at:
             found = look()

@@ -72,6 +72,7 @@ def paid_again(calls: Iterable[Mapping[str, Any]]) -> set[str]:
     return {question for question, count in asked.items() if count > 1}
 
 
+@pytest.mark.slow
 def test_a_worker_killed_among_articles_changes_nothing_of_them_and_nothing_that_was_answered_is_paid_again(
     tmp_path: Path, postgres_server: Server, sim: Simulated, hook: Receiver
 ) -> None:

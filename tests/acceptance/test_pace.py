@@ -6,6 +6,8 @@ tests/processors/test_on_simulator.py.
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.pipeline import pace, reasons, storm
 from benchmarks.pipeline.running import Storm, Terms, run
 from benchmarks.pipeline.shapes import Shape
@@ -15,6 +17,7 @@ SHAPE = Shape(name="both", in_flight=4, n=8, per_s=1.0, call_s=0.1, most_s=0.3, 
 STORM = Storm(after=8, for_s=2.0, hint_s=0.6)  # longer than a window, so that somebody calls in it
 
 
+@pytest.mark.slow
 def test_at_the_whole_quota_none_is_refused_and_after_a_storm_the_rate_is_back_in_time() -> None:
     seen = run(SHAPE, Terms(workers=2, patience_s=50.0, storm=STORM, warm=False))
     quota = seen.verdict["quotas"]["docai"]

@@ -145,6 +145,7 @@ def lost(app: Forebay, told: Told) -> list[str]:
     return [job_id for job_id, job in found.items() if job is None or job.status is not Status.COMPLETED]
 
 
+@pytest.mark.slow
 def test_servers_that_are_ended_or_killed_under_load_lose_no_upload_that_they_accepted(
     fleet: Fleet, tmp_path: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_servers_that_are_ended_or_killed_under_load_lose_no_upload_that_they_ac
     assert lost(fleet.app, ended) == lost(fleet.app, killed) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_answers_before_it_has_stored_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +213,7 @@ def waited(base: str) -> httpx2.Response:
         return own.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"prefer": "wait=50"})
 
 
+@pytest.mark.slow
 def test_a_restart_of_the_database_is_survived_by_all_who_poll_listen_and_wait(tmp_path: Path) -> None:
     with postgres(own=True) as database, Fleet(tmp_path, database.url) as fleet, ThreadPoolExecutor(2) as pool:
         worker = fleet.work()

@@ -30,6 +30,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / str(seed) / "run", run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(320)
 def test_nothing_is_lost_doubled_or_left_behind_when_workers_are_struck_at_every_step(sound: tuple[Path, str]) -> None:
     figures = dict(line.strip().rsplit(maxsplit=1) for line in sound[1].splitlines() if line.startswith("  "))
@@ -86,6 +87,7 @@ DOCTORS: dict[str, tuple[Doctor, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(320)
 @pytest.mark.parametrize("flaw", DOCTORS)
 def test_a_flaw_in_the_records_of_workers_is_found(flaw: str, sound: tuple[Path, str], tmp_path: Path) -> None:
@@ -112,6 +114,7 @@ def test_what_another_run_has_started_under_the_same_name_was_not_left_behind_by
         assert list(leftovers.of(marks)) == started[:1]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(160)
 def test_workers_on_a_ledger_without_a_fence_are_convicted(tmp_path: Path) -> None:
     run = stormed("engine", tmp_path, 23, 7.8, "--sabotage", "unfenced")

@@ -33,6 +33,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / str(seed) / "run"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_nothing_is_lost_doubled_or_over_the_limit_when_workers_and_servers_are_struck(sound: Path) -> None:
     verdict = judge(sound, least=1, kills=KILLS)
@@ -43,6 +44,7 @@ def test_nothing_is_lost_doubled_or_over_the_limit_when_workers_and_servers_are_
     assert verdict.figures["narrow: most calls in progress"] >= (RULES[NARROW].in_flight or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_run_in_which_a_fault_never_struck_proves_nothing(sound: Path, tmp_path: Path) -> None:
     folder = copied(sound, tmp_path)
@@ -155,6 +157,7 @@ def test_a_worker_may_give_up_on_a_ledger_that_was_away_when_its_grace_was_over(
     assert not excused(11.0, 30.0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("flaw", DOCTORS)
 def test_a_flaw_in_the_records_of_a_fleet_is_found(flaw: str, sound: Path, tmp_path: Path) -> None:
@@ -169,6 +172,7 @@ def test_the_judge_of_the_fleet_shares_no_code_with_the_judged() -> None:
     assert imported_from_forebay("chaos.fleet.judge") == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(260)
 def test_a_fleet_without_fence_limiter_and_memory_is_convicted_of_all_three(tmp_path: Path) -> None:
     sabotage = "unfenced,bypass,losing"

@@ -320,6 +320,7 @@ def test_a_closed_ledger_says_so(address: str) -> None:
             step()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_nothing_is_lost_or_doubled_when_either_process_is_killed_again_and_again(address: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "chaos", "ledger", "--minutes", "0.1", "--seed", "21", "--address", address]
@@ -329,6 +330,7 @@ def test_nothing_is_lost_or_doubled_when_either_process_is_killed_again_and_agai
     assert run.returncode in {checker.OK, checker.VOID}, run.stdout + run.stderr
 
 
+@pytest.mark.slow
 def test_the_judge_catches_a_ledger_that_does_not_fence(address: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "chaos", "ledger", "--minutes", "0.12", "--seed", "3", "--address", address]
     run = subprocess.run(

@@ -138,6 +138,9 @@ def half(seen: evidence.Evidence) -> Iterator[str]:
             yield f"the chunks of {job.id} and its merge do not fit"
 
 
+NAMES = ["as it is", pytest.param("checkpoints", marks=pytest.mark.slow)]
+
+
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Recording]]:
     with pytest.MonkeyPatch.context() as patch:
@@ -150,7 +153,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, R
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["as it is", "checkpoints"])
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_acknowledged_is_lost_when_the_power_is_cut_after_any_step(
     name: str, recordings: dict[str, Recording], tmp_path: Path
 ) -> None:
@@ -164,7 +167,7 @@ def test_nothing_acknowledged_is_lost_when_the_power_is_cut_after_any_step(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["as it is", "checkpoints"])
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_acknowledged_is_lost_when_a_part_of_what_was_not_synced_survives(
     name: str, recordings: dict[str, Recording], tmp_path: Path
 ) -> None:
@@ -176,7 +179,7 @@ def test_nothing_acknowledged_is_lost_when_a_part_of_what_was_not_synced_survive
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["as it is", "checkpoints"])
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed_after_any_step(
     name: str, recordings: dict[str, Recording], tmp_path: Path
 ) -> None:

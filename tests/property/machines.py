@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from obstore.store import MemoryStore
@@ -18,11 +19,14 @@ from forebay.testing.machine import LedgerMachine, ledger_machine
 from tests.servers.fresh import empty_schema
 
 FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
+SHORT = [] if FUZZ else [pytest.param(0.25, id="short")]
+# The share of a state machine's examples: the short run belongs to the default tests.
+short_and_long = pytest.mark.parametrize("share", [*SHORT, pytest.param(1.0, id="long", marks=pytest.mark.slow)])
 
 
-def run(machine: type[RuleBasedStateMachine], *, examples: int) -> None:
-    """`examples` is for the quick run; a long one has its own number."""
-    run_state_machine_as_test(machine, settings=settings() if FUZZ else settings(max_examples=examples))
+def run(machine: type[RuleBasedStateMachine], *, examples: float) -> None:
+    """Run so many examples, unless `./dev fuzz` has a number of its own."""
+    run_state_machine_as_test(machine, settings=settings() if FUZZ else settings(max_examples=round(examples)))
 
 
 def run_until_failure(machine: type[RuleBasedStateMachine], *, examples: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from forebay.stores.memory.ledger import MemoryLedger
 from forebay.testing.machine import ledger_machine
-from tests.property.machines import FUZZ, objects_machine, postgres_machine, run, sqlite_machine
+from tests.property.machines import FUZZ, objects_machine, postgres_machine, run, short_and_long, sqlite_machine
 from tests.servers.fresh import fresh_schema
 from tests.servers.server import Server
 
@@ -16,18 +16,22 @@ from tests.servers.server import Server
 pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
 
 
-def test_the_memory_ledger_does_what_the_model_says() -> None:
-    run(ledger_machine(MemoryLedger), examples=100)
+@short_and_long
+def test_the_memory_ledger_does_what_the_model_says(share: float) -> None:
+    run(ledger_machine(MemoryLedger), examples=share * 100)
 
 
-def test_the_sqlite_ledger_does_what_the_model_says(tmp_path: Path) -> None:
-    run(sqlite_machine(tmp_path), examples=20)
+@short_and_long
+def test_the_sqlite_ledger_does_what_the_model_says(tmp_path: Path, share: float) -> None:
+    run(sqlite_machine(tmp_path), examples=share * 20)
 
 
-def test_the_postgres_ledger_does_what_the_model_says(postgres_server: Server) -> None:
+@short_and_long
+def test_the_postgres_ledger_does_what_the_model_says(postgres_server: Server, share: float) -> None:
     with fresh_schema(postgres_server) as address:
-        run(postgres_machine(address), examples=8)
+        run(postgres_machine(address), examples=share * 8)
 
 
-def test_the_objects_ledger_does_what_the_model_says() -> None:
-    run(objects_machine(), examples=6)
+@short_and_long
+def test_the_objects_ledger_does_what_the_model_says(share: float) -> None:
+    run(objects_machine(), examples=share * 6)

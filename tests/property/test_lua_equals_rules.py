@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -20,11 +19,11 @@ from forebay.rules import admission, limit_actions
 from forebay.stores.limit_base import Step
 from forebay.stores.redis.limits import RedisLimits
 from forebay.testing.limits.hand_clock import HandClock
+from tests.property.machines import FUZZ, short_and_long
 from tests.servers.fresh import fresh_name
 from tests.servers.redis62 import HAS_WHEEL
 from tests.servers.server import Server
 
-FUZZ = bool(os.environ.get("FOREBAY_FUZZ"))
 SERVERS = ["valkey", *(["redis62"] if HAS_WHEEL else [])]
 SIDS = ("a", "b", "c")
 UNITS = ("calls", "pages")
@@ -287,10 +286,10 @@ def _machine(store: RedisLimits) -> type[Both]:
     return type("Machine", (Both,), {"store": store, "hands": store._clock})
 
 
-def test_lua_decides_as_python_does(store: RedisLimits) -> None:
-    run_state_machine_as_test(
-        _machine(store), settings=settings() if FUZZ else settings(max_examples=30, stateful_step_count=25)
-    )
+@short_and_long
+def test_lua_decides_as_python_does(store: RedisLimits, share: float) -> None:
+    short = settings(max_examples=round(share * 40), stateful_step_count=25)
+    run_state_machine_as_test(_machine(store), settings=settings() if FUZZ else short)
 
 
 def test_a_log_of_many_calls_is_joined_alike(store: RedisLimits) -> None:

@@ -20,6 +20,7 @@ def crowd() -> Iterator[Crowd]:
         yield crowd
 
 
+@pytest.mark.slow
 @protection
 def test_seaweedfs_creates_an_object_once(crowd: Crowd, seaweedfs_server: Server, *, atomic: bool) -> None:
     # The losers of a protected turn wait for seconds.
@@ -30,6 +31,7 @@ def test_seaweedfs_creates_an_object_once(crowd: Crowd, seaweedfs_server: Server
     assert (not result.disputed_turns) is atomic
 
 
+@pytest.mark.slow
 @protection
 def test_ministack_creates_an_object_once(crowd: Crowd, ministack_server: MiniStackServer, *, atomic: bool) -> None:
     with fresh_bucket(ministack_server) as bucket:
@@ -38,6 +40,7 @@ def test_ministack_creates_an_object_once(crowd: Crowd, ministack_server: MiniSt
     assert (not result.disputed_turns) is atomic
 
 
+@pytest.mark.slow
 @protection
 def test_seaweedfs_replaces_only_the_object_that_was_read(
     crowd: Crowd, seaweedfs_server: Server, *, atomic: bool
@@ -47,6 +50,7 @@ def test_seaweedfs_replaces_only_the_object_that_was_read(
     assert (result.lost_updates == 0) is atomic
 
 
+@pytest.mark.slow
 @protection
 def test_ministack_replaces_only_the_object_that_was_read(
     crowd: Crowd, ministack_server: MiniStackServer, *, atomic: bool
@@ -56,6 +60,7 @@ def test_ministack_replaces_only_the_object_that_was_read(
     assert (result.lost_updates == 0) is atomic
 
 
+@pytest.mark.slow
 @protection
 @pytest.mark.parametrize("kind", [ItemCounter, ItemLimit])
 def test_dynamodb_updates_only_under_the_condition(

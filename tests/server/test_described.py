@@ -64,6 +64,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(service)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[" ".join(each) for each in OPERATIONS])
 def test_an_operation_answers_as_it_is_described(stage: Stage, method: str, path: str) -> None:
     assert ask(stage, method, path) >= (1 if path in OPEN else EACH)
