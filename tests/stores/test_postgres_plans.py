@@ -13,6 +13,8 @@ import pytest
 from forebay.model.task import NewTask
 from forebay.stores.postgres.binding import bound
 from forebay.stores.postgres.ledger import SETTINGS, PostgresLedger
+from forebay.stores.postgres.lists import choose_list
+from forebay.stores.sql.statement import Statement
 from tests.servers.fresh import fresh_schema
 from tests.servers.server import Server
 
@@ -39,7 +41,7 @@ INDEXES: dict[str, list[str]] = {
     "mine": ["running_session", "tasks_pkey", "running_pkey"],
     "cancel_requested": ["running_session", "tasks_pkey"],
     "settled_before": ["tasks_id_key", "history_pkey"],
-    "holes": ["tasks_job"],
+    "holes": ["tasks_of_job"],
     "job": ["jobs_id_key"],
     "jobs": ["jobs_id_key"],
     "idle_jobs": ["jobs_id_key"],
@@ -53,6 +55,28 @@ INDEXES: dict[str, list[str]] = {
     "history": ["history_pkey", "tasks_id_key"],
     "news": ["events_pkey"],
 }
+# What a list asks for, and the index that it is read from; the paging and the role are filters beside it.
+LISTS: list[tuple[dict[str, object], str]] = [
+    ({}, "tasks_pkey"),
+    ({"status": "failed"}, "tasks_failed"),
+    ({"status": "failed", "kind": "work", "tenant": "acme", "tag": "red"}, "tasks_failed"),
+    ({"status": "canceled"}, "tasks_canceled"),
+    ({"status": "completed"}, "history_pkey"),
+    ({"status": "pending"}, "tasks_delayed"),
+    ({"kind": "work"}, "tasks_kind"),
+    ({"tenant": "acme"}, "tasks_tenant"),
+    ({"tenant": "acme", "status": "completed"}, "tasks_tenant"),
+    ({"tag": "red"}, "task_tags_pkey"),
+    ({"tag": "red", "status": "pending"}, "task_tags_pkey"),
+    ({"job_id": "a" * 26}, "tasks_of_job"),
+]
+JOB_LISTS: list[tuple[dict[str, object], str]] = [
+    ({}, "jobs_pkey"),
+    ({"status": "failed"}, "jobs_status"),
+    ({"kind": "ocr"}, "jobs_pipeline"),
+    ({"tenant": "acme"}, "jobs_tenant"),
+    ({"tag": "red"}, "job_tags_pkey"),
+]
 # The index has the order: nothing is read to be sorted.
 SORTED = {"ready", "take", "due", "heads", "tails", "next_due", "news"}
 
@@ -96,6 +120,28 @@ def test_a_statement_without_its_index_is_seen_to_scan_or_sort(db: Connection) -
         lines = plan(db, "ready")
         assert indexes(lines) != INDEXES["ready"]
         assert any("Sort" in line for line in lines)
+
+
+@pytest.mark.parametrize("after", [None, 1000], ids=["first page", "next page"])
+@pytest.mark.parametrize(
+    ("name", "asked", "index"),
+    [
+        *(("list_tasks_of_job" if "job_id" in asked else "list_tasks", asked, index) for asked, index in LISTS),
+        *(("list_jobs", asked, index) for asked, index in JOB_LISTS),
+    ],
+    ids=str,
+)
+def test_a_list_is_read_from_the_index_of_its_filter(
+    db: Connection, name: str, asked: dict[str, object], index: str, after: int | None
+) -> None:
+    """Nothing but a page is sorted: the index has the order."""
+    chosen = choose_list(Statement(name, {**asked, "after": after, "most": 51}))
+    given = frozenset(key for key, value in chosen.arguments.items() if value is not None)
+    lines = [row[0] for row in db.execute(b"EXPLAIN (GENERIC_PLAN) " + bound(chosen.name, given).text)]
+    assert index in indexes(lines)
+    assert [line for line in lines if "Seq Scan" in line] == []
+    if chosen.name not in {"list_pending", "list_filtered"}:  # these sort the page that they found
+        assert [line for line in lines if "Sort" in line] == []
 
 
 CHANGED_BY_AN_ORDINARY_END = {

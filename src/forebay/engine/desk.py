@@ -59,8 +59,7 @@ class LedgerDesk:
         if self._task.job_id is None:
             return [], None
         page = self._ledger.list_tasks(Query(job_id=self._task.job_id, role=Role.CHUNK, after=after, size=_PAGE))
-        whole = [self._ledger.get(task.id) for task in page.items]
-        return [task for task in whole if task is not None], page.next
+        return self._ledger.get_many([task.id for task in page.items]), page.next
 
     def lost(self, task_id: str, blob: str, told: Event | None = None) -> None:
         self._ledger.lose_result(task_id, blob, Action(who=self._worker, note="found while merging"), told=told)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """A lane that is paused or has open tasks. Ready: its tasks that are due, whether it is paused or not."""
+    """A lane that is paused or has open tasks. Ready: its tasks that are due, whether it is paused or not.
+
+    `oldest_ready_at` is when the task that has been ready longest became due, None where no task is ready.
+    """
 
     name: str
     kind: str
@@ -17,6 +20,7 @@ class Lane:
     ready_count: int
     later_count: int
     running_count: int
+    oldest_ready_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

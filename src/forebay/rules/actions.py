@@ -58,8 +58,9 @@ def cancel(unit: Unit, target: str, now: float) -> Acted:
     return Acted(target, DONE)
 
 
-def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
-    ended = task._replace(
+def _canceled(task: Task, now: float) -> Task:
+    """Return a pending task as it is once it is canceled."""
+    return task._replace(
         status=after(Move.CANCEL, task.status),
         cancel_requested_at=now,
         finished_at=now,
@@ -68,6 +69,10 @@ def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
         error_class=ErrorClass.CANCELED,
         error_text="Canceled",
     )
+
+
+def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
+    ended = _canceled(task, now)
     unit.put(ended)
     units.roll(unit, task.status, ended, now)
 
@@ -177,7 +182,7 @@ def _new_generation(unit: Unit, reopened: Sequence[Task], now: float) -> Job | N
     for task in list(unit.tasks.values()):
         if task.role is Role.MERGE and task.status in _OPEN:
             if task.status is Status.PENDING:
-                unit.put(task._replace(status=Status.CANCELED, finished_at=now, tag=None, wait_reason=None))
+                unit.put(_canceled(task, now))
             else:
                 unit.put(task._replace(cancel_requested_at=task.cancel_requested_at or now))
     unit.job = replace(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from forebay.model.lane import Lane, Pause
 from forebay.model.names import kind_of
+from forebay.model.task import Status, Task
 
 Pauses = Mapping[str, Pause]
 
@@ -28,11 +29,22 @@ def resumed(stored: Iterable[Pause], now: float, *, lane: str) -> dict[str, Paus
 
 
 class Counts(NamedTuple):
-    """How many open tasks a lane has."""
+    """How many open tasks a lane has, and since when the oldest ready one is due."""
 
     ready: int = 0
     later: int = 0
     running: int = 0
+    oldest_ready_at: float | None = None
+
+
+def count_task(counts: Counts, task: Task, now: float) -> Counts:
+    """Return the counts of a lane with one more open task."""
+    if task.status is Status.RUNNING:
+        return counts._replace(running=counts.running + 1)
+    if task.available_at > now:
+        return counts._replace(later=counts.later + 1)
+    due_at = [at for at in (counts.oldest_ready_at, task.available_at) if at is not None]
+    return counts._replace(ready=counts.ready + 1, oldest_ready_at=min(due_at))
 
 
 def lanes(counted: Mapping[str, Counts], pauses: Pauses) -> list[Lane]:
@@ -49,6 +61,7 @@ def _lane(name: str, counts: Counts, pause: Pause | None) -> Lane:
         ready_count=counts.ready,
         later_count=counts.later,
         running_count=counts.running,
+        oldest_ready_at=counts.oldest_ready_at,
     )
 
 

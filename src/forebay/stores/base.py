@@ -155,6 +155,9 @@ class Ledger(Protocol):
 
     def get(self, task_id: str) -> Task | None: ...
 
+    def get_many(self, task_ids: Sequence[str]) -> list[Task]:
+        """Return the tasks with payload and result, in the order of the ids, without the ids that are unknown."""
+
     def get_job(self, job_id: str) -> Job | None: ...
 
     def find(self, prefix: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -86,17 +85,11 @@ class UnitLanes(UnitReads):
     @verb
     def lanes(self) -> list[Lane]:
         now = self._clock.now()
-        found = Counter(
-            (task.lane, task.status is Status.RUNNING, task.available_at > now)
-            for unit in self._units()
-            for task in unit.tasks.values()
-            if not task.status.terminal
-        )
         counted: dict[str, Counts] = {}
-        for (lane, running, later), n in found.items():
-            so_far = counted.get(lane, Counts())
-            name = "running" if running else "later" if later else "ready"
-            counted[lane] = so_far._replace(**{name: getattr(so_far, name) + n})
+        for unit in self._units():
+            for task in unit.tasks.values():
+                if not task.status.terminal:
+                    counted[task.lane] = pausing.count_task(counted.get(task.lane, Counts()), task, now)
         return pausing.lanes(counted, self._in_force(now))
 
     @verb

@@ -89,6 +89,10 @@ class UnitReads(ABC):
         return unit.tasks.get(task_id) if unit else None
 
     @verb
+    def get_many(self, task_ids: Sequence[str]) -> list[Task]:
+        return [task for task_id in task_ids if (task := self.get(task_id)) is not None]
+
+    @verb
     def get_job(self, job_id: str) -> Job | None:
         unit = self._read(ids.check_id(job_id))
         return unit.job if unit else None
@@ -103,11 +107,17 @@ class UnitReads(ABC):
     def list_tasks(self, query: Query) -> Page[Task]:
         found = [
             task._replace(payload_json=None, result_json=None)
-            for unit in self._units()
+            for unit in self._units_of(query)
             for task in unit.tasks.values()
             if _matches(task, query)
         ]
         return _page(found if query.job_id else found[::-1], query)
+
+    def _units_of(self, query: Query) -> Iterable[Unit]:
+        if query.job_id is None:
+            return self._units()
+        unit = self._read(query.job_id)
+        return [] if unit is None else [unit]
 
     @verb
     def list_jobs(self, query: Query) -> Page[Job]:

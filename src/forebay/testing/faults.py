@@ -164,6 +164,9 @@ class FaultyLedger:
     def get(self, task_id: str) -> Task | None:
         return self._call(self._ledger.get, task_id)
 
+    def get_many(self, task_ids: Sequence[str]) -> list[Task]:
+        return self._call(self._ledger.get_many, task_ids)
+
     def get_job(self, job_id: str) -> Job | None:
         return self._call(self._ledger.get_job, job_id)
 

@@ -15,6 +15,7 @@ from psycopg.pq.abc import PGresult
 
 from forebay.stores.postgres.binding import bound
 from forebay.stores.postgres.connection import Link
+from forebay.stores.postgres.lists import choose_list
 from forebay.stores.postgres.trouble import Silent
 from forebay.stores.sql.statement import Batch, Statement, Steps
 from forebay.stores.sql.transaction import Transaction
@@ -105,7 +106,7 @@ class Driver:
         yield Message(b"COMMIT", [], b"forebay commit")
 
     def _message(self, statement: Statement) -> Message:
-        name, arguments = statement
+        name, arguments = choose_list(statement)
         given = None
         if name.startswith("list_"):
             given = frozenset(key for key, value in arguments.items() if value is not None)

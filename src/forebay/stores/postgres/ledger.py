@@ -75,6 +75,18 @@ SELECT 'number ' || r.seq || ' is claimed, but no such task is open' FROM foreba
 WHERE NOT EXISTS (
     SELECT 1 FROM forebay_tasks AS t WHERE t.seq = r.seq AND t.status = 'pending' AND t.claim_count = r.token - 1
 )
+UNION ALL
+SELECT 'task ' || t.id || ' is ' || t.status || ', but its error class is ' || coalesce(t.error_class, 'missing')
+FROM forebay_tasks AS t
+WHERE t.status IN ('failed', 'canceled') AND (t.error_class = 'canceled') IS DISTINCT FROM (t.status = 'canceled')
+UNION ALL
+SELECT 'task ' || t.id || ' is not listed under its tag ' || g.tag
+FROM forebay_tasks AS t CROSS JOIN LATERAL jsonb_array_elements_text(t.tags::jsonb) AS g (tag)
+WHERE NOT EXISTS (SELECT 1 FROM forebay_task_tags AS own WHERE own.tag = g.tag AND own.seq = t.seq)
+UNION ALL
+SELECT 'job ' || j.id || ' is not listed under its tag ' || g.tag
+FROM forebay_jobs AS j CROSS JOIN LATERAL jsonb_array_elements_text(j.tags::jsonb) AS g (tag)
+WHERE NOT EXISTS (SELECT 1 FROM forebay_job_tags AS own WHERE own.tag = g.tag AND own.seq = j.seq)
 LIMIT 100
 """
 

@@ -172,6 +172,9 @@ class SqlLedger(ABC):
     def get(self, task_id: str) -> Task | None:
         return self._look(reads.get, ids.check_id(task_id))
 
+    def get_many(self, task_ids: Sequence[str]) -> list[Task]:
+        return self._look(reads.get_many, [ids.check_id(task_id) for task_id in task_ids])
+
     def get_job(self, job_id: str) -> Job | None:
         return self._look(reads.get_job, ids.check_id(job_id))
 

@@ -29,6 +29,12 @@ def get(tx: Transaction, task_id: str) -> Steps[Task | None]:
     return rows.task(found[0], found[0][-2], found[0][-1]) if found else None
 
 
+def get_many(tx: Transaction, task_ids: Sequence[str]) -> Steps[list[Task]]:
+    found = yield from tx.one("tasks", ids=list(task_ids))
+    by_id = {row[0]: rows.task(row, row[-2], row[-1]) for row in found}
+    return [by_id[task_id] for task_id in task_ids if task_id in by_id]
+
+
 def get_job(tx: Transaction, job_id: str) -> Steps[Job | None]:
     found = yield from tx.one("job", id=job_id)
     return rows.job(found[0]) if found else None
@@ -85,7 +91,7 @@ def count(tx: Transaction, tenant: str | None) -> Steps[dict[tuple[str, Status],
 def lanes(tx: Transaction) -> Steps[list[Lane]]:
     found = yield from tx.one("lane_counts")
     pauses = pausing.in_force((rows.pause(row[:4]) for row in found if row[1] is not None), tx.now)
-    return pausing.lanes({row[0]: Counts(*map(int, row[4:])) for row in found if any(row[4:])}, pauses)
+    return pausing.lanes({row[0]: Counts(*map(int, row[4:7]), row[7]) for row in found if any(row[4:7])}, pauses)
 
 
 def ahead(tx: Transaction, task_id: str) -> Steps[int]:

@@ -198,6 +198,7 @@ class PausePromises(LedgerCase):
     def test_lanes_are_shown_by_name_with_their_open_tasks(
         self, ledger: Ledger, clock: ManualClock, worker: Worker
     ) -> None:
+        began = clock.now()
         put(ledger, lone(1), lone(2), lone(3), lone(4, delay_s=10), lone(5, kind="other", limit="adobe", delay_s=10))
         put(ledger, lone(6, kind="done"))
         worker.complete(worker.take("done"))
@@ -219,13 +220,13 @@ class PausePromises(LedgerCase):
         assert ledger.lanes() == [
             idle,
             Lane(**other, ready_count=0, later_count=1),  # type: ignore[arg-type]  # the rest of its fields
-            Lane(**work, ready_count=2, later_count=1),  # type: ignore[arg-type]  # the rest of its fields
+            Lane(**work, ready_count=2, later_count=1, oldest_ready_at=began),  # type: ignore[arg-type]  # the rest of its fields
         ]
         clock.advance(10)
         assert ledger.lanes() == [
             idle,
-            Lane(**other, ready_count=1, later_count=0),  # type: ignore[arg-type]  # the rest of its fields
-            Lane(**work, ready_count=3, later_count=0),  # type: ignore[arg-type]  # the rest of its fields
+            Lane(**other, ready_count=1, later_count=0, oldest_ready_at=began + 10),  # type: ignore[arg-type]  # same
+            Lane(**work, ready_count=3, later_count=0, oldest_ready_at=began),  # type: ignore[arg-type]  # the rest of its fields
         ]
         clock.advance(5)
         assert [lane.name for lane in ledger.lanes()] == ["other@adobe", "work"]

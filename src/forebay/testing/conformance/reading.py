@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, product
 from threading import Event
 
 import pytest
 
 from forebay import ids
 from forebay.clock import ManualClock
-from forebay.model.outcome import Completed
+from forebay.model.outcome import Canceled, Completed, Failed
 from forebay.model.query import Query
-from forebay.model.task import Role, Status, Task
+from forebay.model.task import NewTask, Role, Status, Task
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
 from forebay.testing.workers import Worker, action, follow, job_of, lone
@@ -21,6 +22,17 @@ from forebay.testing.workers import Worker, action, follow, job_of, lone
 
 def _shown(tasks: tuple[Task, ...]) -> list[str]:
     return [task.id for task in tasks]
+
+
+def _all_pages(ledger: Ledger, query: Query) -> list[Task]:
+    tasks: list[Task] = []
+    after = None
+    while True:
+        page = ledger.list_tasks(replace(query, after=after))
+        tasks += page.items
+        after = page.next
+        if after is None:
+            return tasks
 
 
 class ReadPromises(LedgerCase):
@@ -56,6 +68,48 @@ class ReadPromises(LedgerCase):
         page = ledger.list_tasks(Query(job_id=new.id))
         assert [task.chunk_index for task in page.items] == [*range(12), None, None]
         assert [task.role for task in page.items][12:] == [Role.FOLLOW, Role.MERGE]
+
+    def test_many_tasks_are_read_at_once_in_the_order_asked_for(self, ledger: Ledger, worker: Worker) -> None:
+        made = put(ledger, *(lone({"n": n}) for n in range(4)))
+        worker.settle(worker.take(), Completed(result_json="17"))
+        asked = [made[2], ids.random_id(), made[0], made[3]]
+        assert ledger.get_many(asked) == [stored(ledger, each) for each in (made[2], made[0], made[3])]
+        assert ledger.get_many([]) == []
+
+    def test_every_combination_of_filters_lists_the_tasks_that_match(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        kinds, tenants, tags = ("work", "other"), ("default", "acme"), ((), ("red",), ("red", "blue"))
+        for kind, tenant, worn in product(kinds, tenants, tags):
+            put(
+                ledger,
+                *(NewTask(kind=kind, tenant=tenant, tags=worn, payload=n, max_retries=1) for n in range(5)),
+                NewTask(kind=kind, tenant=tenant, tags=worn, delay_s=60),
+            )
+        outcomes = (
+            Completed(),
+            Failed(error_class="bug", text="It broke."),
+            Canceled(),
+            Failed(error_class="timeout", text="It took too long."),
+        )
+        for number, task in enumerate(worker.claim(25)):
+            if number % 5 < len(outcomes):
+                worker.settle(task, outcomes[number % 5])
+        ledger.cancel([task.id for task in ledger.list_tasks(Query(status=Status.PENDING)).items[:5]], action())
+        known = _all_pages(ledger, Query())
+        assert {task.status for task in known} == set(Status)
+        choices = (None, *Status), (None, *kinds, "none"), (None, *tenants, "none"), (None, "red", "blue", "none")
+        for status, kind, tenant, tag in product(*choices):
+            query = Query(status=status, kind=kind, tenant=tenant, tag=tag, size=7)
+            matching = [
+                task
+                for task in known
+                if status in {None, task.status}
+                and kind in {None, task.kind}
+                and tenant in {None, task.tenant}
+                and (tag is None or tag in task.tags)
+            ]
+            assert _all_pages(ledger, query) == matching, query
 
     def test_pages_continue_where_the_last_one_ended(self, ledger: Ledger, clock: ManualClock) -> None:
         made = []

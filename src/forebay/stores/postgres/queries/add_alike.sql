@@ -16,6 +16,12 @@ WITH added AS (
            CASE WHEN :tag::bigint IS NULL THEN :available_at::float8 END
     FROM unnest(:ids::text[], :payloads::text[]) AS r (id, payload)
     RETURNING seq
+), tagged AS (
+    INSERT INTO forebay_task_tags
+    SELECT DISTINCT g.tag, a.seq
+    FROM added AS a
+    CROSS JOIN LATERAL jsonb_array_elements_text(:tags::text::jsonb) AS g (tag)
+    WHERE :tags::text IS NOT NULL
 )
 INSERT INTO forebay_ready
 SELECT seq, :kind::text, :lane::text, :priority::integer, :tag::bigint, :available_at::float8, :flow::text,

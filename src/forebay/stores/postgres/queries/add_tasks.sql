@@ -19,7 +19,13 @@ WITH added AS (
         payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules, available_at, wait_reason,
         retry_count, tag, tags, claim_count, payload
     )
-    RETURNING seq, kind, lane, priority, tag, available_at, flow, job_id, role
+    RETURNING seq, kind, lane, priority, tag, available_at, flow, job_id, role, tags
+), tagged AS (
+    INSERT INTO forebay_task_tags
+    SELECT DISTINCT g.tag, a.seq
+    FROM added AS a
+    CROSS JOIN LATERAL jsonb_array_elements_text(a.tags::jsonb) AS g (tag)
+    WHERE a.tags IS NOT NULL
 )
 INSERT INTO forebay_ready
 SELECT seq, kind, lane, priority, tag, available_at, flow, job_id, role FROM added WHERE tag IS NOT NULL

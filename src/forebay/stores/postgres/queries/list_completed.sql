@@ -1,0 +1,16 @@
+-- Completed tasks, newest first; a line whose argument is not given is left out. :status, :role, :after a seq,
+-- :most. Reply: rows.TASK, seq.
+-- Read from the attempts: tasks that wait cost nothing. Only the last attempt of a task has its claim count.
+SELECT p.id, p.kind, p.lane, p.tenant, p.status, p.role, p.job_id, p.chunk_index, p.generation, p.priority, p.flow,
+       p.tag, p.tags, p.idempotency_key, p.payload_hash, p.payload_blob, p.timeout_s, p.deadline_at, p.max_retries,
+       p.max_reschedules, p.created_at, p.available_at, p.wait_reason, p.retry_count, p.reschedule_count,
+       p.lost_count, p.claim_count, p.attempt_count, p.session_id, p.exchange_n, p.claimed_at,
+       p.attempt_deadline_at, p.finished_at, p.cancel_requested_at, p.error_class, p.error_text, p.result_blob, p.seq
+FROM (SELECT task_seq AS seq, token FROM forebay_history WHERE outcome = 'completed') AS own
+CROSS JOIN LATERAL (SELECT p.* FROM forebay_present AS p WHERE p.seq = own.seq AND p.claim_count = own.token OFFSET 0) AS p
+WHERE true
+  AND p.status = :status
+  AND p.role = :role
+  AND own.seq < :after
+ORDER BY own.seq DESC
+LIMIT :most
