@@ -26,7 +26,11 @@ def address(postgres_server: Server) -> Iterator[str]:
         "SELECT 1": [],
         "DELETE FROM forebay_ready": ["waits, but stands in no line"],
         "UPDATE forebay_tasks SET status = 'canceled' WHERE seq IN (SELECT seq FROM forebay_ready)": [
-            "stands in line, but no such task waits"
+            "stands in line, but no such task waits",
+            "is canceled, but its error class is missing",
+        ],
+        "UPDATE forebay_tasks SET tags = '[\"red\"]' WHERE seq IN (SELECT seq FROM forebay_ready)": [
+            "is not listed under its tag red"
         ],
         "INSERT INTO forebay_ready SELECT seq, kind, lane, priority, tag, available_at, flow, job_id, role"
         " FROM forebay_tasks WHERE seq IN (SELECT seq FROM forebay_running)": [

@@ -76,9 +76,7 @@ class ReadPromises(LedgerCase):
         assert ledger.get_many(asked) == [stored(ledger, each) for each in (made[2], made[0], made[3])]
         assert ledger.get_many([]) == []
 
-    def test_every_combination_of_filters_lists_the_tasks_that_match(
-        self, ledger: Ledger, clock: ManualClock, worker: Worker
-    ) -> None:
+    def test_every_combination_of_filters_lists_the_tasks_that_match(self, ledger: Ledger, worker: Worker) -> None:
         kinds, tenants, tags = ("work", "other"), ("default", "acme"), ((), ("red",), ("red", "blue"))
         for kind, tenant, worn in product(kinds, tenants, tags):
             put(

@@ -1,4 +1,4 @@
--- Tasks, newest first; a line whose argument is not given is left out. :status, :kind, :tenant, :job_id, :role, :tag,
+-- Tasks, newest first; a line whose argument is not given is left out. :status, :kind, :tenant, :role, :tag,
 -- :after a seq, :most. Reply: rows.TASK, seq.
 SELECT id, kind, lane, tenant, status, role, job_id, chunk_index, generation, priority, flow, tag, tags,
        idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,
@@ -10,7 +10,6 @@ WHERE true
   AND status = :status
   AND kind = :kind
   AND tenant = :tenant
-  AND job_id = :job_id
   AND role = :role
   AND EXISTS (SELECT 1 FROM json_each(tags) WHERE value = :tag)
   AND seq < :after
