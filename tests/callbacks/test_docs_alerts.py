@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from forebay.app.gauges import GAUGES
 from forebay.callbacks.alerting import ALERTS
 from forebay.observe.events import EVENTS
 from forebay.observe.metrics import Metrics
@@ -16,6 +17,7 @@ METRIC = re.compile(r"forebay_[a-z_]+")
 
 def test_every_metric_in_the_rules_is_one_of_a_worker() -> None:
     known = {each.name + {"counter": "_total"}.get(each.type, "") for each in Metrics().registry.collect()}
+    known |= {f"forebay_{name}" for name in GAUGES}
     named = set(METRIC.findall(RULES))
     assert len(named) >= 5
     assert named <= known

@@ -122,9 +122,12 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> No
         stack.callback(app.close)
         port = settings.metrics_port if metrics_port is None else metrics_port
         if port is not None:
+            from forebay.app.gauges import FleetGauges
             from forebay.observe.metrics import serve
 
-            stack.callback(serve(settings.metrics_host, port))
+            gauges = FleetGauges(app)
+            stack.callback(gauges.close)
+            stack.callback(serve(settings.metrics_host, port, gauges=gauges))
         work()
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):

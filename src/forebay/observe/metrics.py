@@ -119,9 +119,14 @@ class Metrics:
             self._fenced.labels(kind).inc()
 
 
-def serve(host: str, port: int) -> Callable[[], None]:
-    """Counts from now on and answers GET /metrics until the answer is called; port 0 takes a free one."""
+def serve(host: str, port: int, *, gauges: Any = None) -> Callable[[], None]:  # noqa: ANN401 - a collector of the extra's
+    """Count from now on and answer GET /metrics until the returned function is called; port 0 takes a free one.
+
+    `gauges` is a collector that is asked at each scrape.
+    """
     metrics = Metrics()
+    if gauges is not None:
+        metrics.registry.register(gauges)
     from prometheus_client import make_wsgi_app, start_wsgi_server  # noqa: PLC0415 - an extra
 
     try:

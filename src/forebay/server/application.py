@@ -12,6 +12,7 @@ from typing import Unpack
 from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
+from forebay.app.gauges import FleetGauges
 from forebay.errors import MissingExtra, StoreError
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.events import subscribe
@@ -53,7 +54,9 @@ def create_app(
     `keyed` says that there are API keys; it finds out by itself when the first one is made. `loopback` says that
     only this machine can reach it.
     """
-    metrics = _metrics()
+    metrics, gauges = _metrics(), FleetGauges(app)
+    if metrics is not None:
+        metrics.registry.register(gauges)
     service = Service(app, keyed=keyed, loopback=loopback, metrics=metrics, **patience)
     watcher = Watcher(service)
     listeners = Listeners(service)
@@ -74,6 +77,7 @@ def create_app(
             for each in running:
                 each.cancel()
             stop_counting()
+            await asyncio.to_thread(gauges.close)
             service.close()
 
     made = FastAPI(

@@ -90,7 +90,7 @@ def _limits(app: Forebay) -> object:
 
 
 async def metrics(service: Serving, request: Request) -> Response:
-    """Counts of this process: what its workers did and how its stores fared."""
+    """Counts of this process, and gauges of the whole fleet from one process at a time."""
     if service.metrics is None:
         return problem(
             404,
@@ -101,4 +101,5 @@ async def metrics(service: Serving, request: Request) -> Response:
         )
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415 - an extra
 
-    return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    text = await asyncio.to_thread(generate_latest, service.metrics.registry)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

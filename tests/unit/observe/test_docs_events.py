@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forebay.app.gauges import GAUGES, Gauge
 from forebay.observe.events import EVENTS
 from forebay.observe.metrics import Metrics
 
@@ -36,7 +37,13 @@ def event_row(name: str) -> str:
 def metric_rows() -> list[str]:
     found = [each for each in Metrics().registry.collect() if each.name.startswith("forebay_")]
     full = [(each.name + SUFFIX.get(each.type, ""), each) for each in found]
-    return [f"| `{name}{LABELS.get(name, '{kind}')}` | {each.type} | {each.documentation} |" for name, each in full]
+    rows = [f"| `{name}{LABELS.get(name, '{kind}')}` | {each.type} | {each.documentation} |" for name, each in full]
+    return rows + [_gauge_row(name, gauge) for name, gauge in GAUGES.items()]
+
+
+def _gauge_row(name: str, gauge: Gauge) -> str:
+    labels = "{" + ",".join(gauge.labels) + "}" if gauge.labels else ""
+    return f"| `forebay_{name}{labels}` | gauge | {gauge.text} |"
 
 
 @pytest.mark.parametrize("name", EVENTS)

@@ -91,7 +91,12 @@ def count(tx: Transaction, tenant: str | None) -> Steps[dict[tuple[str, Status],
 def lanes(tx: Transaction) -> Steps[list[Lane]]:
     found = yield from tx.one("lane_counts")
     pauses = pausing.in_force((rows.pause(row[:4]) for row in found if row[1] is not None), tx.now)
-    return pausing.lanes({row[0]: Counts(*map(int, row[4:7]), row[7]) for row in found if any(row[4:7])}, pauses)
+    counted = {
+        lane: Counts(int(ready), int(later), int(running), oldest_at)
+        for lane, _, _, _, ready, later, running, oldest_at in found
+        if ready or later or running
+    }
+    return pausing.lanes(counted, pauses)
 
 
 def ahead(tx: Transaction, task_id: str) -> Steps[int]:
