@@ -53,7 +53,7 @@ class Desk:
     def there(self) -> set[str]:
         """The files, without those that belong to the test."""
         files = (path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
-        others = {"calls", "sleep", "block", "refuse", "words"}
+        others = {"calls", "sleep", "block", "refuse", "down", "words"}
         return {str(file) for file in files if file.parts[0] != "home" and str(file) not in others}
 
     @contextmanager

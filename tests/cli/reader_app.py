@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pypdfium2
 
-from forebay import Chunk, Context, Forebay, Limit, Page, Permanent
+from forebay import Chunk, Context, Forebay, Limit, Page, Permanent, Retry
 
 app = Forebay()
 app.limit(Limit("api", in_flight=4))
@@ -22,6 +22,8 @@ async def noted(_: Context, chunk: Chunk) -> list[Page]:
     await asyncio.to_thread(time.sleep, _told("block"))
     if chunk.page_start <= _told("refuse") <= chunk.page_end:
         raise Permanent("unreadable", error_class="refused")
+    if chunk.page_start <= _told("down") <= chunk.page_end:
+        raise Retry("it is down", error_class="service_unavailable", delay_s=0)
     document = pypdfium2.PdfDocument(chunk.read())
     more = " word" * int(_told("words"))
     texts = [page.get_textpage().get_text_range() for page in document]

@@ -10,11 +10,15 @@ from forebay.testing.workers import lone
 from tests.cli.ground import Ground
 
 
-def failed(here: Ground, max_retries: int = 3) -> str:
-    (identifier,) = here.submit(lone(max_retries=max_retries))
-    with here.worker() as worker:
-        worker.fail(worker.take())
+def failed(here: Ground, error_class: str = "timeout") -> str:
+    (identifier,) = here.submit(lone())
+    fail(here, error_class)
     return identifier
+
+
+def fail(here: Ground, error_class: str = "timeout") -> None:
+    with here.worker() as worker:
+        worker.fail(worker.take(), error_class)
 
 
 def status(here: Ground, identifier: str) -> str:
@@ -28,11 +32,30 @@ def test_retry_runs_again_what_failed(here: Ground) -> None:
 
 
 def test_retry_without_retries_left_needs_force(here: Ground) -> None:
-    identifier = failed(here, max_retries=0)
+    identifier = failed(here)
+    for _ in range(3):
+        here.ok("retry", identifier)
+        fail(here)
     answer = here.run("retry", identifier, "-o", "json")
     assert (answer.code, answer.json[0]["outcome"]) == (1, "RETRY_LIMIT_EXCEEDED")
     assert "--force" in answer.err
+    assert "requested:        3 retries (max_requested_retries: 3)" in here.ok("get", identifier).out
     here.ok("retry", identifier, "--force")
+
+
+def test_retry_of_what_cannot_succeed_needs_force(here: Ground) -> None:
+    identifier = failed(here, "invalid_pdf")
+    answer = here.run("retry", identifier, "-o", "json")
+    assert (answer.code, answer.json[0]["outcome"]) == (1, "not_retryable")
+    assert "invalid_pdf" in answer.err
+    assert "--force" in answer.err
+    here.ok("retry", identifier, "--force")
+
+
+def test_a_retry_of_what_has_not_failed_does_not_suggest_force(here: Ground) -> None:
+    (identifier,) = here.submit(lone())
+    answer = here.run("retry", identifier)
+    assert (answer.code, "--force" in answer.err) == (1, False)
 
 
 def test_nothing_is_done_if_one_of_the_ids_is_unknown(here: Ground) -> None:

@@ -5,7 +5,7 @@ from forebay.testing.workers import job_of, lone
 from tests.cli.ground import Ground
 
 
-def fail_all(here: Ground, error_class: str = "invalid_pdf", kind: str = "work") -> None:
+def fail_all(here: Ground, error_class: str = "timeout", kind: str = "work") -> None:
     with here.worker() as worker:
         failure = Failed(error_class=error_class, text="torn", permanent=True)
         while claims := worker.claim(500, kind):
@@ -25,8 +25,8 @@ def test_show_has_the_record_and_the_history(here: Ground) -> None:
     (dead,) = here.submit(lone())
     fail_all(here)
     out = here.ok("dead", "show", dead).out
-    assert "error_class:      invalid_pdf" in out
-    assert "Version 3: failed (invalid_pdf: torn)" in out
+    assert "error_class:      timeout" in out
+    assert "Version 3: failed (timeout: torn)" in out
 
 
 def test_show_as_json_has_the_history_with_tracebacks(here: Ground) -> None:
@@ -55,19 +55,22 @@ def test_requeue_of_all_goes_on_until_none_is_left(here: Ground) -> None:
 def test_requeue_of_all_keeps_to_kind_and_error_class(here: Ground) -> None:
     here.submit(lone(kind="a"), lone(kind="b"))
     fail_all(here, "timeout", "a")
-    fail_all(here, "refused", "b")
-    assert here.ok("dead", "requeue", "--all", "--error-class", "refused").out.startswith("1 to be")
+    fail_all(here, "bad_response", "b")
+    assert here.ok("dead", "requeue", "--all", "--error-class", "bad_response").out.startswith("1 to be")
     assert here.ok("dead", "requeue", "--all", "--kind", "b", "-o", "json").json["done_count"] == 0
     assert [each["kind"] for each in here.ok("dead", "list", "-o", "json").json] == ["a"]
     assert here.run("dead", "requeue", "--all", "--error-class", "odd").code == 2
 
 
 def test_what_is_out_of_retries_is_counted_and_needs_force(here: Ground) -> None:
-    here.submit(lone(max_retries=0))
+    here.submit(lone())
+    for _ in range(3):
+        fail_all(here)
+        here.ok("dead", "requeue", "--all")
     fail_all(here)
     answer = here.run("dead", "requeue", "--all")
     assert (answer.code, answer.out) == (1, "0 to be run again, 1 refused\n")
-    assert "Out of retries" in answer.err
+    assert "3 of 3 requested retries are used" in answer.err
     here.ok("dead", "requeue", "--all", "--force")
 
 

@@ -68,7 +68,7 @@ def test_a_retry_by_hand_and_a_cancel_are_told(here: Ground) -> None:
     assert told(here, identifier)[2:] == [
         "Version 3: pending (retried, available_at: +0s, retry 1 of 3, timeout: 60 s)",
         "Version 4: running (claimed by worker-1)",
-        "Version 5: failed (invalid_pdf: no pages)",
+        "Version 5: failed (internal_error: no pages)",
         "Version 6: pending (to be run again)",
     ]
     here.ok("cancel", identifier)

@@ -12,10 +12,11 @@ from tests.cli.ground import Ground
 def test_get_shows_counters_and_the_remedy_of_the_last_error(here: Ground) -> None:
     (identifier,) = here.submit(lone({"n": 1}))
     with here.worker() as worker:
-        worker.fail(worker.take(), text="torn\n\x1b[2Jpage")
+        worker.fail(worker.take(), "invalid_pdf", text="torn\n\x1b[2Jpage")
     out = here.ok("get", identifier).out
     for expected in (
         "retry_count:      0 (max_retries: 3)",
+        "requested:        0 retries (max_requested_retries: 3)",
         "reschedule_count: 0 (max_reschedules: none)",
         "error_class:      invalid_pdf",
         "error_text:       torn\\n\\x1b[2Jpage",
@@ -54,7 +55,7 @@ def test_an_id_may_be_shortened_as_long_as_it_is_the_only_one(here: Ground) -> N
 def test_list_has_the_newest_first_and_whole_ids_in_a_pipe(here: Ground) -> None:
     ids = [here.submit(lone(n))[0] for n in range(3)]
     lines = here.ok("list").lines
-    assert lines[0].split() == ["ID", "KIND", "STATUS", "WAITS", "RETRIES", "CREATED", "ERROR"]
+    assert lines[0].split() == ["ID", "KIND", "PAGES", "STATUS", "WAITS", "RETRIES", "CREATED", "ERROR"]
     assert [line.split()[0] for line in lines[1:]] == ids[::-1]
     assert "\x1b" not in "".join(lines)
 

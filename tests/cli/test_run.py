@@ -324,22 +324,71 @@ def test_a_document_of_which_every_stored_byte_is_damaged_is_read_again(desk: De
 # --- what failed
 
 
-def test_a_document_that_failed_is_retried_by_the_same_command_until_its_retries_are_used_up(desk: Desk) -> None:
+def test_a_document_that_failed_is_retried_by_the_same_command_until_it_is_permanent(desk: Desk) -> None:
     desk.put("scan.pdf")
-    desk.tell("refuse", 3)
+    desk.tell("down", 3)
     for made in range(1, 5):
-        answer = desk.run("scan.pdf")
-        assert (answer.code, "scan.pdf: failed: refused: " in answer.err) == (1, True), answer
-        assert desk.calls == ["1-2", *["3-3"] * made]
-    answer = desk.run("scan.pdf", "-o", "json")
+        answer = desk.run("scan.pdf", "--max-retries", "1")
+        assert (answer.code, "scan.pdf: failed: service_unavailable: " in answer.err) == (1, True), answer
+        assert desk.calls == ["1-2", *["3-3"] * 2 * made]
+    answer = desk.run("scan.pdf", "--max-retries", "1", "-o", "json")
     assert answer.code == 1
     assert (answer.json[0]["status"], answer.json[0]["error_class"]) == ("failed", "RETRY_LIMIT_EXCEEDED")
-    assert answer.json[0]["error_text"].startswith("PERMANENT: Out of retries: chunk 1 (3 of 3).")
+    assert answer.json[0]["error_text"].startswith("PERMANENT: chunk 1, page 3 (3 of 3 requested retries are used).")
+    assert len(desk.calls) == 9
+    job = answer.json[0]["job_id"]
+    assert "again:           4 retries, 0 reschedules, 3 requested retries" in desk.here.ok("get", job).out
+    desk.tell("down", 0)
+    assert desk.run("scan.pdf", "--max-retries", "1").code == 1
+    desk.ok("scan.pdf", "--max-retries", "1", "--force")
+    assert desk.calls == ["1-2", *["3-3"] * 9]
+    assert "again:           4 retries, 0 reschedules, 4 requested retries" in desk.here.ok("get", job).out
+
+
+def test_after_a_short_outage_the_same_command_needs_no_force(desk: Desk) -> None:
+    desk.put("scan.pdf", 1)
+    desk.tell("down", 1)
+    answer = desk.run("scan.pdf", "-o", "json")
+    assert (answer.code, len(desk.calls)) == (1, 4)
+    desk.tell("down", 0)
+    desk.ok("scan.pdf")
     assert len(desk.calls) == 5
+
+
+def test_after_a_short_outage_retry_needs_no_force(desk: Desk) -> None:
+    desk.put("scan.pdf", 1)
+    desk.tell("down", 1)
+    job = desk.run("scan.pdf", "-o", "json").json[0]["job_id"]
+    desk.tell("down", 0)
+    desk.here.ok("retry", job)
+    desk.ok("scan.pdf")
+
+
+def test_what_a_provider_refused_is_not_sent_again_by_the_same_command(desk: Desk) -> None:
+    desk.put("scan.pdf")
+    desk.tell("refuse", 3)
+    for _ in range(2):
+        answer = desk.run("scan.pdf", "-o", "json")
+        assert (answer.code, answer.json[0]["error_class"]) == (1, "refused")
+        assert "1 of 2 chunks failed: page 3 (refused: unreadable)" in answer.json[0]["error_text"]
+        assert desk.calls == ["1-2", "3-3"]
     desk.tell("refuse", 0)
-    assert desk.run("scan.pdf").code == 1
     desk.ok("scan.pdf", "--force")
-    assert desk.calls == ["1-2", *["3-3"] * 5]
+
+
+def test_the_options_of_chunks_come_from_the_command_line_over_the_settings(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_CHUNK_MAX_RETRIES", "9")
+    monkeypatch.setenv("FOREBAY_CHUNK_MAX_RESCHEDULES", "4")
+    desk.put("scan.pdf", 1)
+    desk.ok("scan.pdf", "--max-retries", "20", "--timeout", "7.5")
+    kinds = {each["kind"]: each for each in desk.here.ok("list", "-o", "json").json}
+    chunk = kinds["ocr.noted"]
+    assert (chunk["max_retries"], chunk["timeout_s"], chunk["max_reschedules"]) == (20, 7.5, 4)
+    assert (chunk["page_start"], chunk["page_end"]) == (1, 1)
+    assert kinds["ocr.split"]["max_retries"] == kinds["ocr.merge"]["max_retries"] == 3
+    assert desk.run("scan.pdf", "--max-retries", "-1").code == 2
 
 
 def test_a_document_that_was_refused_by_what_it_holds_is_not_retried(desk: Desk) -> None:
@@ -353,10 +402,10 @@ def test_a_document_that_was_refused_by_what_it_holds_is_not_retried(desk: Desk)
 
 def test_a_document_whose_job_was_canceled_is_taken_up_again(desk: Desk) -> None:
     desk.put("scan.pdf")
-    desk.tell("refuse", 1)
+    desk.tell("down", 1)
     job_id = desk.run("scan.pdf", "-o", "json").json[0]["job_id"]
     desk.here.run("cancel", job_id)
-    desk.tell("refuse", 0)
+    desk.tell("down", 0)
     desk.ok("scan.pdf")
 
 
@@ -464,6 +513,7 @@ def test_a_job_shows_its_pages_and_what_they_cost(desk: Desk) -> None:
         "call_count": 3,
         "retry_count": 0,
         "reschedule_count": 0,
+        "requested_retry_count": 0,
     }
     shown = desk.here.ok("get", record["job_id"]).out
     assert "5: 4 read (0 of them used again), 1 missing\n" in shown

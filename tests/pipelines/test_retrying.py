@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import pytest
 
 from forebay.engine.signals import Permanent, Retry
-from forebay.errors import RetryLimitExceeded
+from forebay.errors import BadInput, NotRetryable, RetryLimitExceeded
 from forebay.model.document import Page
+from forebay.model.query import Query
+from forebay.model.task import Role, Task
 from forebay.processors.base import Chunk
 from tests.pipelines.ground import COMPLETED, FAILED, Ground, as_pages, page_texts, pdf
 
@@ -18,7 +20,7 @@ from tests.pipelines.ground import COMPLETED, FAILED, Ground, as_pages, page_tex
 def failing_on(page: int) -> object:
     def answer(chunk: Chunk) -> Sequence[Page]:
         if chunk.page_start == page:
-            raise Permanent("refused", error_class="refused")
+            raise Permanent("it is down", error_class="service_unavailable")
         return as_pages(chunk)
 
     return answer
@@ -49,10 +51,12 @@ def test_a_chunk_that_was_retried_three_times_is_refused_without_force(ground: G
     for _ in range(3):
         assert ground.app.retry(job.id)[0].done
         ground.work()
-    assert ground.chunk(job.id, 1).retry_count == 3
+    chunk = ground.chunk(job.id, 1)
+    assert (chunk.retry_count, chunk.requested_retry_count) == (0, 3)
+    assert (chunk.error_text or "").startswith("PERMANENT: it is down")
     acted = ground.app.retry(job.id)[0]
     assert acted.outcome == RetryLimitExceeded.code
-    assert "chunk 1 (3 of 3)" in acted.text
+    assert "chunk 1, page 2 (3 of 3" in acted.text
     assert ground.job(job.id).error_class == "ocr_failed"
     assert "retry_partial_failure" in dict(ground.events(job.id))
     ground.answer = as_pages
@@ -110,7 +114,7 @@ def test_a_retry_during_a_run_waits_for_the_chunks_that_are_open(ground: Ground)
     def answer(chunk: Chunk) -> Sequence[Page]:
         if chunk.page_start == 1 and not failed.is_set():
             failed.set()
-            raise Permanent("refused", error_class="refused")
+            raise Permanent("it is down", error_class="service_unavailable")
         return as_pages(chunk)
 
     async def slowly(ctx: object, chunk: Chunk) -> Sequence[Page]:
@@ -133,13 +137,100 @@ def test_a_retry_during_a_run_waits_for_the_chunks_that_are_open(ground: Ground)
     assert sorted(ground.calls) == [(1, 1), (1, 1), (2, 2)]
 
 
-def test_retries_of_their_own_and_by_people_share_a_count(ground: Ground) -> None:
+def down(_: Chunk) -> Sequence[Page]:
+    raise Retry("down", error_class="service_unavailable", delay_s=0.0)
+
+
+def test_a_document_that_failed_in_an_outage_needs_no_force_afterwards(ground: Ground) -> None:
     ground.register(max_pages=1)
-
-    def answer(chunk: Chunk) -> Sequence[Page]:
-        raise Retry("down", error_class="service_unavailable", delay_s=0.0)
-
-    ground.answer = answer
+    ground.answer = down
     job = ground.run(pdf(1))
     assert (job.status, len(ground.calls)) == (FAILED, 4)
-    assert ground.app.retry(job.id)[0].outcome == RetryLimitExceeded.code
+    assert ground.app.retry(job.id)[0].done
+    task = ground.chunk(job.id, 0)
+    assert (task.status, task.retry_count, task.requested_retry_count) == ("pending", 0, 1)
+    assert (task.error_class, task.error_text) == (None, None)
+    ground.work()
+    assert len(ground.calls) == 8  # its own retries began again
+    ground.answer = as_pages
+    assert ground.app.retry(job.id)[0].done
+    ground.work()
+    assert ground.job(job.id).status is COMPLETED
+
+
+def test_what_a_document_cannot_help_is_not_retried_without_force(ground: Ground) -> None:
+    ground.register(max_pages=1)
+
+    def torn(_: Chunk) -> Sequence[Page]:
+        raise Permanent("torn", error_class="corrupted_content")
+
+    ground.answer = torn
+    job = ground.run(pdf(1))
+    acted = ground.app.retry(job.id)[0]
+    assert (acted.outcome, "corrupted_content" in acted.text) == (NotRetryable.code, True)
+    ground.work()
+    assert len(ground.calls) == 1
+
+
+def test_a_chunks_record_has_its_pages_and_the_jobs_error_names_them(ground: Ground) -> None:
+    ground.register(max_pages=2)
+
+    def answer(chunk: Chunk) -> Sequence[Page]:
+        if chunk.page_start > 2:
+            raise Permanent("it is down", error_class="service_unavailable")
+        return as_pages(chunk)
+
+    ground.answer = answer
+    job = ground.run(pdf(7))
+    chunks = sorted(ground.app.ledger.list_tasks(Query(job_id=job.id, role=Role.CHUNK)).items, key=lambda each: each.id)
+    pages = sorted((each.chunk_index, each.page_start, each.page_end) for each in chunks)
+    assert pages == [(0, 1, 2), (1, 3, 4), (2, 5, 6), (3, 7, 7)]
+    assert job.error_text == "3 of 4 chunks failed: pages 3-7 (service_unavailable: it is down)"
+
+
+OPTIONS = {"timeout_s": 5.0, "max_retries": 7, "max_reschedules": 2}
+
+
+def options_of(task: Task) -> dict[str, object]:
+    return {name: getattr(task, name) for name in OPTIONS}
+
+
+def test_the_options_of_chunks_reach_the_chunks_and_only_them(ground: Ground) -> None:
+    ground.register(max_pages=1)
+    job_id = ground.submit(pdf(2), **OPTIONS)
+    ground.work()
+    tasks = ground.app.ledger.list_tasks(Query(job_id=job_id)).items
+    of_chunks = [options_of(task) for task in tasks if task.role is Role.CHUNK]
+    others = [options_of(task) for task in tasks if task.role is not Role.CHUNK]
+    assert of_chunks == [OPTIONS] * 2
+    assert len(others) == 2
+    assert all(each["max_retries"] == 3 and each["max_reschedules"] is None for each in others)
+    with pytest.raises(BadInput):
+        ground.submit(pdf(2), max_retries=-1)
+
+
+def test_a_chunk_that_is_cut_in_halves_hands_its_options_on(ground: Ground) -> None:
+    ground.register(max_pages=4)
+
+    def answer(chunk: Chunk) -> Sequence[Page]:
+        if chunk.page_end - chunk.page_start > 1:
+            raise Permanent("too much", error_class="replan")
+        return as_pages(chunk)
+
+    ground.answer = answer
+    job_id = ground.submit(pdf(4), **OPTIONS)
+    ground.work()
+    chunks = ground.app.ledger.list_tasks(Query(job_id=job_id, role=Role.CHUNK)).items
+    assert sorted((each.page_start, each.page_end) for each in chunks) == [(1, 2), (1, 4), (3, 4)]
+    assert [options_of(each) for each in chunks] == [OPTIONS] * 3
+
+
+def test_the_options_of_chunks_belong_to_what_a_job_is_known_by(ground: Ground) -> None:
+    ground.register(max_pages=1)
+    first = ground.run(pdf(2))
+    assert ground.submit(pdf(2)) == first.id
+    again = ground.submit(pdf(2), max_retries=20)
+    assert again != first.id
+    ground.work()
+    assert ground.job(again).status is COMPLETED
+    assert len(ground.calls) == 2  # what is stored is not paid for again

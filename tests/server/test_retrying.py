@@ -16,7 +16,7 @@ from tests.server.ground import Service, problem
 
 def torn(chunk: Chunk) -> list[Page]:
     if chunk.page_start == 2:
-        raise Permanent("It is torn", error_class="corrupted_content")
+        raise Permanent("It is down", error_class="service_unavailable")
     return as_pages(chunk)
 
 
@@ -42,7 +42,7 @@ def test_a_job_without_retries_is_refused_by_name_and_runs_again_by_force(servic
     path = f"/v1/jobs/{job_id}"
     for order in (None, {}, {"force": False, "note": "once more"}):
         found = problem(service.post(f"{path}/retry", json=order), 409, "RETRY_LIMIT_EXCEEDED")
-        assert "chunk 1 (3 of 3)" in found["detail"]
+        assert "chunk 1, page 2 (3 of 3 " in found["detail"]
         assert "force" in found["remedy"]
         assert "--" not in found["detail"] + found["remedy"]
     stands = service.get(path).json()
@@ -55,7 +55,7 @@ def test_a_job_without_retries_is_refused_by_name_and_runs_again_by_force(servic
     ground.work()
     assert service.get(path).json()["status"] == "completed"
     assert ground.calls == [*calls, (2, 2)]
-    assert ground.chunk(job_id, 1).retry_count == 0
+    assert ground.chunk(job_id, 1).requested_retry_count == 0
     (line,) = [each for each in service.get("/v1/audit").json()["items"] if each["verb"] == "force"]
     assert line["note"] == "mended"
 

@@ -17,6 +17,7 @@ from forebay.ids import printable, shown
 from forebay.model import budget
 from forebay.model.budget import Budget
 from forebay.model.job import NewJob
+from forebay.model.payload import Json
 from forebay.model.task import DEFAULT_TENANT, Status
 from forebay.pipelines import intake
 from forebay.pipelines.documents import Documents
@@ -65,6 +66,7 @@ class AppDocuments:
             max_pages=lambda: app.settings.document_max_pages,
             job_timeout_s=lambda: app.settings.segment_timeout_s,
             budgets=self.budgets,
+            chunk_options=self._chunk_options,
         )
         self._known = Documents(ground, processors, app.registry, absent=providers.ABSENT)
         self._known.add(Local(self.parsers))
@@ -105,6 +107,15 @@ class AppDocuments:
         """Those of the code and those of the settings."""
         written = self._app.settings.budgets or ""
         return [*self._budgets, *(budget.parse(each) for each in written.split(",") if each.strip())]
+
+    def _chunk_options(self) -> dict[str, Json]:
+        settings = self._app.settings
+        given: dict[str, Json] = {
+            "timeout_s": settings.chunk_timeout_s,
+            "max_retries": settings.chunk_max_retries,
+            "max_reschedules": settings.chunk_max_reschedules,
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
     def check_budgets(self) -> None:
         """One for a name that nobody has would bound nothing."""

@@ -13,6 +13,7 @@ from forebay.model.lane import Lane
 from forebay.model.payload import Json
 from forebay.model.task import Task
 from forebay.rules import rollup, verdict
+from forebay.rules.settlement import MAX_REQUESTED_RETRIES
 from forebay.rules.standing import Standing
 
 # Where a task stands in its line, and what only its ledger compares.
@@ -29,6 +30,8 @@ def plain(record: object) -> dict[str, Json]:
     made = {name: _value(name, value) for name, value in _items(record) if name not in _INNER}
     if isinstance(record, (Task, Job)) and record.error_class is not None:
         made["remedy"] = remedy(record.error_class)
+    if isinstance(record, Task):
+        made["max_requested_retries"] = MAX_REQUESTED_RETRIES
     if isinstance(record, Job):
         made |= {"pending_count": record.pending_count, "progress": round(rollup.progress(record), 4)}
     return made

@@ -15,7 +15,15 @@ from forebay.app.naming import Source
 from forebay.app.outputs import Outputs
 from forebay.app.plain import remedy
 from forebay.engine.signals import Permanent
-from forebay.errors import BadDocument, ForebayError, NotFound, ParserUnavailable, ResultCorrupt, StoreError
+from forebay.errors import (
+    BadDocument,
+    ForebayError,
+    NotFound,
+    NotRetryable,
+    ParserUnavailable,
+    ResultCorrupt,
+    StoreError,
+)
 from forebay.ids import printable
 from forebay.model.exchange import Action
 from forebay.model.job import Job, member_id
@@ -36,7 +44,6 @@ _LAST_STEP = ".merge"
 _LOOKS = 200
 _WATCH_S = 0.5
 _WHY_S = 2.0
-_REFUSED_EXIT = 7
 
 
 class Run:
@@ -129,22 +136,20 @@ class Run:
             item.end("refused", error_class, error.what, todo=error.remedy, exit_code=error.exit_code)
 
     def _take_up(self, item: Item, job_id: str) -> None:
-        """What failed before is tried again, unless that cannot help."""
+        """Retry what failed before, unless that cannot help."""
         job = self._app.ledger.get_job(job_id)
         if job is None or job.status not in {Status.FAILED, Status.CANCELED}:
             item.status = Status.RUNNING  # also one that is completed: its outputs are still to be written
             if job is not None and not job.status.terminal:
                 self._hasten(job)
             return
-        failed = self._failed(job)
-        if failed is not None and not self._force and not _may_help(failed):
-            self._end_failed(item, job)
-            return
         acted = self._app.ledger.retry([job.id], Action(who=self._who, tenant=self._tenant), force=self._force)[0]
         if acted.done or not self._has_ended(job):
             item.status = Status.PENDING
+        elif acted.outcome == NotRetryable.code:
+            self._end_failed(item, job)
         else:
-            item.end("failed", acted.outcome, f"PERMANENT: {acted.text}")
+            item.end("failed", acted.outcome, acted.text)
 
     def _hasten(self, job: Job) -> None:
         """What waits for a budget looks at it at once: it may have been raised, which is why the command was given."""
@@ -302,8 +307,3 @@ def _waits_for(standing: Standing) -> str:
 def _exit_code(error_class: str) -> int:
     known = {str(each) for each in ErrorClass}
     return verdict.of(verdict.parse(error_class)).exit_code if error_class in known else 1
-
-
-def _may_help(failed: Task) -> bool:
-    """A document that was refused by what it holds is the same the next time."""
-    return not (failed.role is Role.SPLIT and _exit_code(failed.error_class or "") == _REFUSED_EXIT)

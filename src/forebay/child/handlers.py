@@ -86,4 +86,4 @@ def _run(line: Line, desk: LineDesk, app: Forebay, task: Task) -> Message:
     return message | {"spent": True} if isinstance(outcome, Failed) and outcome.error_class in _SPENT else message
 
 
-_SPENT = {ErrorClass.PARSER_MEMORY}
+_SPENT = {ErrorClass.HANDLER_MEMORY}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from forebay.cli import output
 from forebay.cli.opening import opened, who
 from forebay.cli.options import Force, Ids, Reading, Wait, WaitTimeout, Yes
-from forebay.errors import BadInput, RetryLimitExceeded
+from forebay.errors import BadInput
 from forebay.ids import printable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def answer(acted: Sequence[Acted], done: str | Callable[[str], str], common: Rea
         output.write(acted, common.output)
     for each in acted:
         if not each.done:
-            forced = " Give --force." if each.outcome == RetryLimitExceeded.code else ""
+            forced = " Give --force." if each.needs_force else ""
             output.note(f"forebay: {printable(each.text or f'{each.id}: {each.outcome}')}{forced}")
         elif common.output == "table":
             output.line(f"{each.id} {done if isinstance(done, str) else done(each.id)}")

@@ -16,13 +16,14 @@ from forebay.model.job import Job
 from forebay.model.payload import Json
 from forebay.model.task import Status, Task
 from forebay.rules import rollup
+from forebay.rules.settlement import MAX_REQUESTED_RETRIES
 from forebay.rules.standing import Standing
 
 if TYPE_CHECKING:
     from forebay.app.explain import Explainer
     from forebay.pipelines.tracking import Track
 
-TASK_COLUMNS = ("id", "kind", "status", "waits", "retries", "created", "error")
+TASK_COLUMNS = ("id", "kind", "pages", "status", "waits", "retries", "created", "error")
 JOB_COLUMNS = ("id", "pipeline", "status", "progress", "failed", "created", "label", "error")
 _SHOWN = 2000
 
@@ -51,6 +52,7 @@ class TaskView:
             yield (
                 names.get(task.id, task.id),
                 task.kind,
+                _pages(task),
                 task.status,
                 waits_cell(self._look.glance(task), now),
                 f"{task.retry_count}/{task.max_retries}",
@@ -77,6 +79,10 @@ def job_rows(jobs: Sequence[Job], now: float, *, short: bool) -> Iterator[tuple[
         )
 
 
+def _pages(task: Task) -> str:
+    return "" if task.page_start is None else f"{task.page_start}-{task.page_end}"
+
+
 def _error(found: Task | Job, *, short: bool) -> str:
     if found.error_class is None:
         return ""
@@ -92,6 +98,7 @@ def task_pairs(task: Task, standing: Standing, now: float) -> list[tuple[str, st
         ("status", task.status),
         *([] if task.status.terminal else outlook_pairs(standing, now)),
         ("retry_count", f"{task.retry_count} (max_retries: {task.max_retries})"),
+        ("requested", f"{task.requested_retry_count} retries (max_requested_retries: {MAX_REQUESTED_RETRIES})"),
         ("reschedule_count", f"{task.reschedule_count} (max_reschedules: {_ceiling(task.max_reschedules)})"),
         ("lost_count", str(task.lost_count)),
         ("attempt_count", str(task.attempt_count)),
@@ -103,6 +110,7 @@ def task_pairs(task: Task, standing: Standing, now: float) -> list[tuple[str, st
         ("job_id", task.job_id or ""),
         ("role", "" if task.job_id is None else task.role),
         ("chunk_index", "" if task.chunk_index is None else str(task.chunk_index)),
+        ("pages", _pages(task)),
         ("timeout_s", f"{task.timeout_s:g}"),
         ("created_at", when(task.created_at, now)),
         ("available_at", when(task.available_at, now)),
@@ -125,7 +133,10 @@ def _track_pairs(track: Track | None) -> list[tuple[str, str]]:
         f"{track.missing_page_count} missing"
     )
     spent = f"{track.call_count} calls, {track.done_page_count - track.reused_page_count} pages"
-    again = f"{track.retry_count} retries, {track.reschedule_count} reschedules"
+    again = (
+        f"{track.retry_count} retries, {track.reschedule_count} reschedules, "
+        f"{track.requested_retry_count} requested retries"
+    )
     return [("pages", pages), ("spent", spent), ("again", again)]
 
 

@@ -74,6 +74,9 @@ def run(
         str | None, Parameter(help="The application with processors of your own: module:app or path/to/file.py:app.")
     ] = None,
     concurrency: Annotated[int | None, Parameter(help="Chunks that are worked on at once.")] = None,
+    timeout: Annotated[float | None, Parameter(help="Seconds that an attempt at a chunk may take.")] = None,
+    max_retries: Annotated[int | None, Parameter(help="Retries of each chunk after failures.")] = None,
+    max_reschedules: Annotated[int | None, Parameter(help="Reschedules of each chunk.")] = None,
     tenant: Annotated[str | None, Parameter(help="Whose they are.")] = None,
     common: Reading = _USUAL,
 ) -> int:
@@ -103,6 +106,8 @@ def run(
             forms = exporting.checked(works, named if formats else works.usual)
             terms = {"processor": chosen, "options": options, "allow_holes": allow_holes, "reuse": reuse}
             terms |= tenant_of(tenant)
+            of_chunks = {"timeout_s": timeout, "max_retries": max_retries, "max_reschedules": max_reschedules}
+            terms |= {name: value for name, value in of_chunks.items() if value is not None}
             outputs = Outputs(application, forms, folder=None if out is None else Path(out), overwrite=overwrite)
             looks = followed(files, works.suffixes) if watch else iter([found(files, works.suffixes)])
             outputs.prepare()

@@ -68,7 +68,7 @@ def past_deadline() -> Failed:
 def crashed(code: int | None, how: str) -> Failed:
     if code == -signal.SIGXCPU:
         return Failed(error_class=ErrorClass.TIMEOUT, text="It used more CPU time than handler_cpu_s allows")
-    return Failed(error_class=ErrorClass.PARSER_CRASHED, text=f"Its process ended: {how}")
+    return Failed(error_class=ErrorClass.HANDLER_CRASHED, text=f"Its process ended: {how}")
 
 
 def with_usage(outcome: Outcome, usage: Sequence[Usage]) -> Outcome:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DAY_S = 86_400.0
 _PARK_S = 3600.0  # until a quota that does not say when it is there again is asked once more
-_UNANSWERED = {ErrorClass.TIMEOUT, ErrorClass.DEADLINE, ErrorClass.CANCELED, ErrorClass.PARSER_CRASHED}
+_UNANSWERED = {ErrorClass.TIMEOUT, ErrorClass.DEADLINE, ErrorClass.CANCELED, ErrorClass.HANDLER_CRASHED}
 _UNWELL = {
     ErrorClass.TIMEOUT,
     ErrorClass.NETWORK_ERROR,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 
 from forebay.engine.registry import Kind
-from forebay.engine.submission import Options, Submissions
+from forebay.engine.submission import CHUNK_OPTIONS, Options, Submissions
 from forebay.errors import BadInput, TooLarge
 from forebay.ids import shown
 from forebay.model import payload as json_text
@@ -36,6 +37,9 @@ def chunks_of(value: object, task: Task, kind: Kind, submissions: Submissions) -
     options = Options(priority=task.priority, tenant=task.tenant, tags=task.tags)
     if task.deadline_at is not None:
         options["deadline_at"] = task.deadline_at
+    # What the job was started with holds for its chunks as well; what its kind says is the split's own.
+    given: Any = {name: value for name in CHUNK_OPTIONS if (value := getattr(task, name)) != getattr(kind, name)}
+    options |= given
     chunks = tuple(
         submissions.task(kind.chunk_kind, payload, options, role=Role.CHUNK, chunk_index=index)
         for index, payload in enumerate(payloads)

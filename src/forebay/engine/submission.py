@@ -34,6 +34,17 @@ class Options(TypedDict, total=False):
     tags: tuple[str, ...]
 
 
+CHUNK_OPTIONS = ("timeout_s", "max_retries", "max_reschedules")
+
+
+def chunk_options(options: Options) -> tuple[Options, Options]:
+    """Return the options of a whole job, and those that hold for its chunks alone."""
+    of_chunks: Any = {name: value for name, value in options.items() if name in CHUNK_OPTIONS}
+    of_job: Any = {name: value for name, value in options.items() if name not in CHUNK_OPTIONS}
+    NewTask(kind="chunk", **of_chunks)  # refuses what is not valid before anything is stored
+    return of_job, of_chunks
+
+
 class Submissions:
     """Knows the kinds, the environment and where large payloads go."""
 
@@ -54,6 +65,7 @@ class Submissions:
         idempotency_key: str | None = None,
         role: Role = Role.LONE,
         chunk_index: int | None = None,
+        pages: tuple[int, int] | None = None,
         blob: str | None = None,
     ) -> NewTask:
         """`blob` is one beside the payload, which then has to be small."""
@@ -65,6 +77,8 @@ class Submissions:
             "role": role,
             "chunk_index": chunk_index,
         }
+        if pages is not None:
+            fields["page_start"], fields["page_end"] = pages
         if isinstance(payload, (bytes, bytearray, memoryview)):
             raise BadInput("A payload is JSON, not bytes.", remedy="Put the bytes into a file or blob and name it.")
         try:

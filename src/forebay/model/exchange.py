@@ -224,6 +224,10 @@ class Action:
         object.__setattr__(self, "note", clean_text(self.note))
 
 
+PERMANENT = "PERMANENT: "
+"""Begins the text of what a person can have run again by force only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Acted:
     """What an action did to one task or job: `outcome` is `done`, or the code of why it was refused."""
@@ -235,6 +239,11 @@ class Acted:
     @property
     def done(self) -> bool:
         return self.outcome == "done"
+
+    @property
+    def needs_force(self) -> bool:
+        """Whether a retry was refused that would be done with force."""
+        return self.text.startswith(PERMANENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,8 @@ class NewTask:
     tags: tuple[str, ...] = ()
     role: Role = Role.LONE
     chunk_index: int | None = None
+    page_start: int | None = None
+    page_end: int | None = None
     id: str = ""
     payload_json: str = field(init=False)
     payload_hash: str | None = field(init=False, default=None)
@@ -190,6 +192,18 @@ class NewTask:
             raise BadInput("A chunk, and only a chunk, has an index.", remedy="Give chunk_index with role='chunk'.")
         if self.chunk_index is not None:
             check_count("chunk_index", self.chunk_index)
+        self._check_pages()
+
+    def _check_pages(self) -> None:
+        if self.page_start is None and self.page_end is None:
+            return
+        if self.role is not Role.CHUNK or self.page_start is None or self.page_end is None:
+            raise BadInput(
+                "A chunk, and only a chunk, has a range of pages.",
+                remedy="Give both ends with its index.",
+            )
+        check_count("page_start", self.page_start, least=1)
+        check_count("page_end", self.page_end, least=self.page_start)
 
 
 _FIELDS = tuple(field.name for field in fields(NewTask))
@@ -214,6 +228,10 @@ def check_tags(tags: object) -> None:
         raise BadInput(f"tags is {ids.shown(tags)}.", remedy=f"Give a tuple of at most {MAX_TAGS} short texts.")
     for tag in tags:
         check_label("tag", tag)
+
+
+def pages_text(first: int, last: int | None) -> str:
+    return f"page {first}" if last in {None, first} else f"pages {first}-{last}"
 
 
 def check_blob(sha256: object) -> str:
@@ -265,8 +283,19 @@ class Task(NamedTuple):
     error_class: str | None = None
     error_text: str | None = None
     result_blob: str | None = None
+    requested_retry_count: int = 0
+    page_start: int | None = None
+    page_end: int | None = None
     payload_json: str | None = None
     result_json: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person knows the task by: the chunk with its pages, or the role with the id."""
+        if self.chunk_index is None:
+            return f"{'task' if self.role is Role.LONE else self.role} {self.id}"
+        pages = "" if self.page_start is None else f", {pages_text(self.page_start, self.page_end)}"
+        return f"chunk {self.chunk_index}{pages}"
 
     @property
     def payload(self) -> Json:

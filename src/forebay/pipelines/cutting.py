@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
 from forebay.engine.submission import Options
@@ -20,7 +20,7 @@ from forebay.rules import chunks as rules
 class Order:
     """What is asked of a document: everything that its chunks carry on.
 
-    With `timed` the time of their job bounds them.
+    With `timed` the time of their job bounds them. `chunk_options` hold for the tasks of the chunks alone.
     """
 
     document: str
@@ -29,6 +29,24 @@ class Order:
     options: Mapping[str, Json]
     reuse: bool = True
     timed: bool = False
+    chunk_options: Mapping[str, Json] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any]) -> Order:
+        """Read the order of a split, a merge or a step between them."""
+        return cls(**payload["order"], chunk_options=payload.get("chunk_options", {}))
+
+    @property
+    def payload(self) -> dict[str, Json]:
+        """Return what `of` reads."""
+        order: dict[str, Json] = asdict(self)
+        del order["chunk_options"]
+        return {"order": order, **self.chosen}
+
+    @property
+    def chosen(self) -> dict[str, Json]:
+        """Return the part of a payload that has the options of chunks; empty where none were given."""
+        return {"chunk_options": dict(self.chunk_options)} if self.chunk_options else {}
 
     def result_key(self, pages: tuple[int, int], processor: Processor) -> str:
         return rules.result_key(
@@ -126,6 +144,14 @@ def _task(
         "pages": list(pages),
         "page_count": terms.page_count,
         "depth": terms.depth,
+        **order.chosen,
     }
     kind = ground.pipeline(order.processor).kind("stored" if stored else order.processor)
-    return ground.submissions().task(kind, payload, terms.options, role=Role.CHUNK, chunk_index=index, blob=blob)
+    options = task_options(ground, order, terms.options)
+    return ground.submissions().task(kind, payload, options, role=Role.CHUNK, chunk_index=index, pages=pages, blob=blob)
+
+
+def task_options(ground: Ground, order: Order, options: Options) -> Options:
+    """Return the options of a chunk's task: those of the job, over those of the settings, over its processor's own."""
+    chosen: Any = {**options, **ground.chunk_options(), **order.chunk_options}
+    return chosen  # type: ignore[no-any-return]  # names that a submission checks

@@ -9,7 +9,7 @@ from typing import Any
 
 from forebay.engine.context import Context
 from forebay.engine.registry import Kind, Registry
-from forebay.engine.submission import Options
+from forebay.engine.submission import chunk_options
 from forebay.errors import BadInput, NotFound
 from forebay.ids import derived_id, shown
 from forebay.model.callback import Callback
@@ -22,6 +22,8 @@ from forebay.pipelines.ground import Ground
 from forebay.pipelines.intake import Document
 from forebay.pipelines.pipeline import STEPS, Pipeline, Run
 from forebay.processors.base import Processor
+
+_MAX_RETRIES = 3
 
 
 class Documents:
@@ -64,9 +66,16 @@ class Documents:
                 "optional": optional,
             }
         )
-        kind = pipeline.kind(name)
         self._registry.add(
-            Kind(name=kind, handler=self._handler(pipeline.process), timeout_s=processor.timeout_s, **limited)
+            Kind(
+                name=pipeline.kind(name),
+                handler=self._handler(pipeline.process),
+                timeout_s=processor.timeout_s,
+                # Only some say so: those of Forebay leave it to the engine.
+                max_retries=getattr(processor, "max_retries", _MAX_RETRIES),
+                max_reschedules=getattr(processor, "max_reschedules", None),
+                **limited,
+            )
         )
         self._processors[name] = processor
 
@@ -114,7 +123,10 @@ class Documents:
         idempotency_key: str | None = None,
         **given: Any,  # noqa: ANN401 - the options of a submission, checked there
     ) -> NewJob:
-        """The same bytes with the same options are the same job, unless reuse is refused or it has a key of its own."""
+        """The same bytes with the same options are the same job, unless reuse is refused or it has a key of its own.
+
+        `timeout_s`, `max_retries` and `max_reschedules` are those of the chunks; split and merge keep their own.
+        """
         known = self.processor(processor)
         order = {
             "document": document.sha256,
@@ -125,11 +137,13 @@ class Documents:
         }
         pipeline = self.pipeline_of(processor)
         submissions = self._ground.submissions()
-        terms: Options = given  # type: ignore[assignment]  # submissions check it
-        split = submissions.task(pipeline.kind("split"), {"order": order}, terms, role=Role.SPLIT, blob=document.sha256)
-        merge = submissions.task(pipeline.kind("merge"), {"order": order}, terms, role=Role.MERGE)
+        terms, of_chunks = chunk_options(given)  # type: ignore[arg-type]  # submissions check it
+        chosen = {"chunk_options": of_chunks} if of_chunks else {}
+        payload = {"order": order, **chosen}
+        split = submissions.task(pipeline.kind("split"), payload, terms, role=Role.SPLIT, blob=document.sha256)
+        merge = submissions.task(pipeline.kind("merge"), payload, terms, role=Role.MERGE)
         tenant = terms.get("tenant", DEFAULT_TENANT)
-        own_key = _key(order, known.version, callback, allow_holes=allow_holes) if reuse else None
+        own_key = _key({**order, **chosen}, known.version, callback, allow_holes=allow_holes) if reuse else None
         key = idempotency_key or own_key
         return NewJob(
             pipeline=pipeline.name,

@@ -13,6 +13,7 @@ from forebay.blobs import BlobRef, Blobs
 from forebay.engine.signals import Permanent
 from forebay.engine.submission import Submissions
 from forebay.model.budget import Budget
+from forebay.model.payload import Json
 from forebay.pipelines.pipeline import Paged, Pipeline
 from forebay.processors.base import Parser, Processor
 from forebay.rules.verdict import ErrorClass
@@ -34,6 +35,7 @@ class Ground:
     max_pages: Callable[[], int]
     job_timeout_s: Callable[[], float]
     budgets: Callable[[], Sequence[Budget]]
+    chunk_options: Callable[[], Mapping[str, Json]]
 
     def pipeline(self, processor: str) -> Pipeline:
         """The one that a processor belongs to."""

@@ -25,9 +25,9 @@ from forebay.pipelines.ground import Ground
 from forebay.pipelines.listing import pages
 from forebay.rules import running_time
 from forebay.rules.chunks import ran_key
+from forebay.rules.rollup import JOB_TIMEOUT
 from forebay.rules.verdict import ErrorClass
 
-OVER = "Job cancelled due to timeout"
 T = TypeVar("T")
 _FIRST_LOOK_S = 0.1
 _LOOK_S = 2.0
@@ -42,7 +42,7 @@ async def within(ground: Ground, ctx: Context, step: Coroutine[Any, Any, T]) -> 
         while running is None or not running.done():
             left_s = await asyncio.to_thread(_left_s, ground, ctx)
             if left_s <= 0:
-                raise Permanent(OVER, error_class=ErrorClass.TIMEOUT)
+                raise Permanent(JOB_TIMEOUT, error_class=ErrorClass.TIMEOUT)
             running = running or asyncio.ensure_future(step)
             # While it waits, little may be left for long: to look is to read the whole job.
             await asyncio.wait({running}, timeout=max(left_s, look_s))

@@ -23,11 +23,11 @@ _CPU_PAGE_S = 0.2
 
 
 async def _split(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
-    return await splitting.split(ground, ctx, Order(**payload["order"]))
+    return await splitting.split(ground, ctx, Order.of(payload))
 
 
 async def _merge(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
-    return await finishing.merge(ground, ctx, Order(**payload["order"]))
+    return await finishing.merge(ground, ctx, Order.of(payload))
 
 
 async def process(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:

@@ -29,6 +29,7 @@ class Part:
             options=payload["options"],
             reuse=payload["reuse"],
             timed=payload.get("timed", False),
+            chunk_options=payload.get("chunk_options", {}),
         )
         first, last = payload["pages"]
         return cls(order, (first, last), payload["page_count"], payload["depth"])

@@ -34,7 +34,7 @@ _SUMMARY = b'],"summary":'
 
 
 async def _merge(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
-    return await job_time.within(ground, ctx, _merged(ground, ctx, Order(**payload["order"])))
+    return await job_time.within(ground, ctx, _merged(ground, ctx, Order.of(payload)))
 
 
 async def _merged(ground: Ground, ctx: Context, order: Order) -> Completed:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import IO, Any
 
 from forebay.engine.context import Context
@@ -23,7 +23,7 @@ from forebay.model.outcome import Completed, Outcome, Rescheduled
 from forebay.model.payload import Json
 from forebay.model.task import NewTask, Role, Status
 from forebay.pipelines import job_time, sources
-from forebay.pipelines.cutting import Order, Terms, cut
+from forebay.pipelines.cutting import Order, Terms, cut, task_options
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.paper import markdown_of
 from forebay.pipelines.pipeline import OCR, SEGMENT
@@ -64,7 +64,7 @@ def checked(ground: Ground, processor: Processor, options: Mapping[str, Any]) ->
 
 
 async def split(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
-    return await job_time.within(ground, ctx, _split(ground, ctx, Order(**payload["order"])))
+    return await job_time.within(ground, ctx, _split(ground, ctx, Order.of(payload)))
 
 
 async def articles(ground: Ground, ctx: Context, payload: dict[str, Any]) -> Outcome:
@@ -105,7 +105,7 @@ async def _cut_into_pages(ground: Ground, ctx: Context, order: Order, file: IO[b
     made = await cut(ground, file, pages, terms)
     waiting = ground.submissions().task(
         ground.pipelines[SEGMENT].kind("articles"),
-        {"order": asdict(order), "page_count": made.page_count},
+        {**order.payload, "page_count": made.page_count},
         carried(ctx),
         role=Role.CHUNK,
         chunk_index=rules.ARTICLES_INDEX,
@@ -115,7 +115,7 @@ async def _cut_into_pages(ground: Ground, ctx: Context, order: Order, file: IO[b
 
 async def _articles(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Outcome:
     """Comes back until all pages were read; those that could not be are holes, or fail the document."""
-    order, page_count = Order(**payload["order"]), int(payload["page_count"])
+    order, page_count = Order.of(payload), int(payload["page_count"])
     job = await asyncio.to_thread(ground.ledger().get_job, ctx.job_id or "")
     if job is None or job.open_count > 1:
         return _later(ctx)
@@ -171,6 +171,7 @@ def _parsed(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
 def _tasks(ground: Ground, ctx: Context, order: Order, found: Iterable[dict[str, Any]]) -> Iterator[NewTask]:
     kind = ground.pipeline(order.processor).kind(order.processor)
     chosen: Any = order.options["articles"]
+    options = task_options(ground, order, carried(ctx))
     for article in found:
         text: str = article.pop("text")
         ordinal: int = article["ordinal"]
@@ -184,5 +185,7 @@ def _tasks(ground: Ground, ctx: Context, order: Order, found: Iterable[dict[str,
             "depth": 0,
             "article": article,
             "text": text,
+            **order.chosen,
         }
-        yield ground.submissions().task(kind, payload, carried(ctx), role=Role.CHUNK, chunk_index=ordinal)
+        # Counted from 0, as all chunks are; what is shown to readers counts articles from 1.
+        yield ground.submissions().task(kind, payload, options, role=Role.CHUNK, chunk_index=ordinal - 1)

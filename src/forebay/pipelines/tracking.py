@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from forebay.model.job import Job, member_id
 from forebay.model.query import Query
-from forebay.model.task import Role, Status, Task
+from forebay.model.task import Attempt, Role, Status, Task
 from forebay.pipelines.listing import whole
 from forebay.pipelines.part import Part
 from forebay.pipelines.pipeline import NAMES
 from forebay.rules.budgets import is_held_back
+from forebay.rules.settlement import Move
 from forebay.stores.base import Ledger
+
+_UNDONE = {Status.FAILED, Status.CANCELED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
     """`page_count` is None until the document was split.
 
-    A call is an attempt at a chunk, whatever came of it, unless a budget held it back.
+    A call is an attempt at a chunk, whatever came of it, unless a budget held it back. Retries are counted over all
+    generations of the job: those of the chunks themselves, and those that people asked for.
     """
 
     page_count: int | None
@@ -29,6 +35,27 @@ class Track:
     call_count: int = 0
     retry_count: int = 0
     reschedule_count: int = 0
+    requested_retry_count: int = 0
+
+
+class Again(NamedTuple):
+    """How often chunks ran again, and why."""
+
+    retries: int = 0
+    reschedules: int = 0
+    requested: int = 0
+
+    def plus(self, task: Task, attempts: Sequence[Attempt]) -> Again:
+        """Add a chunk; one that was reopened has its attempts counted, since its row counts from the last time on."""
+        if task.generation == 1:
+            return Again(self.retries + task.retry_count, self.reschedules + task.reschedule_count, self.requested)
+        outcomes = Counter(attempt.outcome for attempt in attempts)
+        undone = sum(attempt.status in _UNDONE for attempt in attempts) - (task.status in _UNDONE)
+        return Again(
+            self.retries + outcomes[Move.RETRY],
+            self.reschedules + outcomes[Move.RESCHEDULE],
+            self.requested + max(0, undone),
+        )
 
 
 def track(ledger: Ledger, job: Job) -> Track | None:
@@ -40,15 +67,16 @@ def track(ledger: Ledger, job: Job) -> Track | None:
     if not isinstance(said, dict):
         return Track(page_count=None)
     done = int(said["pages"]) if said.get("converted") else 0  # type: ignore[arg-type]  # written by our own split
-    reused = missing = calls = retries = reschedules = 0
+    reused = missing = calls = 0
+    again = Again()
     for task in chunks(ledger, job.id):
         asked = task.payload
         if not isinstance(asked, dict) or "pages" not in asked:
             continue
-        made = task.attempt_count - _held_back_count(ledger, task)
+        attempts = ledger.history(task.id) if task.reschedule_count or task.generation > 1 else []
+        made = task.attempt_count - sum(is_held_back(attempt.error_text) for attempt in attempts)
         calls += made
-        retries += task.retry_count
-        reschedules += task.reschedule_count
+        again = again.plus(task, attempts)
         header = task.result
         if "article" in asked:
             calls -= task.attempt_count if isinstance(header, dict) and header.get("reused") else 0
@@ -65,21 +93,15 @@ def track(ledger: Ledger, job: Job) -> Track | None:
         reused_page_count=reused,
         missing_page_count=missing,
         call_count=calls,
-        retry_count=retries,
-        reschedule_count=reschedules,
+        retry_count=again.retries,
+        reschedule_count=again.reschedules,
+        requested_retry_count=again.requested,
     )
 
 
 def chunks(ledger: Ledger, job_id: str) -> Iterator[Task]:
     """All chunks of a job, with their payloads and results, in the order they were made."""
     return whole(ledger, Query(job_id=job_id, role=Role.CHUNK))
-
-
-def _held_back_count(ledger: Ledger, task: Task) -> int:
-    """How many of its attempts a budget ended before they called anybody."""
-    if not task.reschedule_count:
-        return 0
-    return sum(is_held_back(attempt.error_text) for attempt in ledger.history(task.id))
 
 
 def _size(task: Task) -> int:

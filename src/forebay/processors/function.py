@@ -31,6 +31,8 @@ class ProcessorOptions(TypedDict, total=False):
     limit: str | None
     slot: SlotAt
     timeout_s: float
+    max_retries: int
+    max_reschedules: int | None
     count: Callable[[Chunk], dict[str, int]] | None
     price: Price
 
@@ -49,6 +51,8 @@ class FunctionProcessor:
     limit: str | None = None
     slot: SlotAt = "handler"
     timeout_s: float = 60.0
+    max_retries: int = 3
+    max_reschedules: int | None = None
     count: Callable[[Chunk], dict[str, int]] | None = None
     pace: Pace | None = field(init=False, default=None)
     price: Price = field(default_factory=Price)
@@ -59,6 +63,9 @@ class FunctionProcessor:
         check_count("max_pages", self.max_pages, least=1)
         check_count("max_bytes", self.max_bytes, least=1)
         check_duration("timeout_s", self.timeout_s)
+        check_count("max_retries", self.max_retries)
+        if self.max_reschedules is not None:
+            check_count("max_reschedules", self.max_reschedules)
         if not inspect.iscoroutinefunction(self.function):
             raise BadInput(
                 f"Processor {self.name!r} is no `async def`.",

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.errors import NotFound, NotRetryable, RetryLimitExceeded
-from forebay.model.exchange import Acted, Action, Audit, Session
+from forebay.model.exchange import PERMANENT, Acted, Action, Audit, Session
 from forebay.model.job import Event, Job
 from forebay.model.key import ApiKey
 from forebay.model.payload import clean_text
 from forebay.model.task import Role, Status, Task, WaitReason
-from forebay.rules import rollup
+from forebay.rules import rollup, verdict
 from forebay.rules import unit as units
-from forebay.rules.settlement import Move, after
+from forebay.rules.settlement import MAX_REQUESTED_RETRIES, Move, after
 from forebay.rules.unit import Unit
 from forebay.rules.verdict import ErrorClass
 
@@ -80,16 +80,17 @@ def _cancel_pending(unit: Unit, task: Task, now: float) -> None:
 def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
     """Run again what failed or was canceled; what is completed stays, and is not paid for again.
 
+    The task's own retries begin again. Without `force` a task that failed is run again at most
+    MAX_REQUESTED_RETRIES times, and only if the class of its error is retryable.
     What waits for a budget may start at once, should it have been raised.
     """
-    chosen, held_back = _undone(unit, target), _held_back(unit, target, now)
-    if not chosen and not held_back:
+    undone, held_back = _undone(unit, target), _held_back(unit, target, now)
+    if not undone and not held_back:
         return Acted(target, NotRetryable.code, f"Nothing of {target} has failed: there is nothing to run again.")
-    exhausted = [task for task in chosen if task.retry_count >= task.max_retries]
-    if exhausted and not force:
-        named = ", ".join(f"{_name(task)} ({task.retry_count} of {task.max_retries})" for task in exhausted)
-        text = clean_text(f"Out of retries: {named}")
-        return Acted(target, RetryLimitExceeded.code, f"{text}. Force it to run it all the same.")
+    refused = {} if force else {task.id: refusal for task in undone if (refusal := _refusal(task))}
+    chosen = [task for task in undone if task.id not in refused]
+    if refused and not (_goes_without(unit, target) and chosen):
+        return _refused(target, [task for task in undone if task.id in refused], set(refused.values()))
     for task in held_back:
         unit.put(task._replace(available_at=now, wait_reason=None))
     job = _new_generation(unit, chosen, now) if chosen else None
@@ -98,8 +99,36 @@ def retry(unit: Unit, target: str, now: float, *, force: bool = False) -> Acted:
         fields = {"failed": chunks, "kept": job.completed_count}
         unit.note(Event(name="retrying_failed_chunks" if chunks else "retrying", fields=fields), now)
     for task in chosen:
-        _reopen(unit, task._replace(retry_count=0 if force else task.retry_count + 1), Move.REVIVE, now)
+        requested = 0 if force else task.requested_retry_count + (task.status is Status.FAILED)
+        _reopen(unit, task._replace(retry_count=0, requested_retry_count=requested), Move.REVIVE, now)
     return Acted(target, DONE)
+
+
+def _refusal(task: Task) -> str | None:
+    """The code that a plain retry of the task is refused with, if it is."""
+    if task.status is Status.CANCELED:
+        return None
+    if not verdict.may_be_requested(task.error_class):
+        return NotRetryable.code
+    return RetryLimitExceeded.code if task.requested_retry_count >= MAX_REQUESTED_RETRIES else None
+
+
+def _goes_without(unit: Unit, target: str) -> bool:
+    """Whether the job of that id may end without some of its chunks."""
+    return unit.job is not None and target == unit.job.id and unit.job.allow_holes
+
+
+def _refused(target: str, tasks: Sequence[Task], codes: set[str]) -> Acted:
+    named = []
+    for task in tasks:
+        if verdict.may_be_requested(task.error_class):
+            why = f"{task.requested_retry_count} of {MAX_REQUESTED_RETRIES} requested retries are used"
+        else:
+            why = f"{task.error_class} is not retryable"
+        named.append(f"{task.title} ({why})")
+    text = clean_text(f"{PERMANENT}{'; '.join(named)}")
+    code = NotRetryable.code if codes == {NotRetryable.code} else RetryLimitExceeded.code
+    return Acted(target, code, f"{text}. Retry it with force to run it anyway.")
 
 
 def _held_back(unit: Unit, target: str, now: float) -> list[Task]:
@@ -155,7 +184,7 @@ def _reopen(unit: Unit, task: Task, move: Move, now: float) -> None:
     if task.role is Role.MERGE and unit.job is not None:
         merge = rollup.merge_task(unit.job)
         units.add(unit, [merge], now)
-        unit.put(unit.tasks[merge.id]._replace(retry_count=task.retry_count))
+        unit.put(unit.tasks[merge.id]._replace(requested_retry_count=task.requested_retry_count))
         unit.job = replace(unit.job, merge_id=merge.id)
         return
     opened = task._replace(
@@ -167,6 +196,8 @@ def _reopen(unit: Unit, task: Task, move: Move, now: float) -> None:
         tag=None,
         finished_at=None,
         cancel_requested_at=None,
+        error_class=None,
+        error_text=None,
         result_blob=None,
         result_json=None,
     )
@@ -203,12 +234,6 @@ def _chosen(unit: Unit, target: str) -> list[Task]:
         return [unit.tasks[target]]
     # Follow-ups, such as callbacks, go their own way whatever becomes of the job.
     return [task for task in unit.tasks.values() if task.role is not Role.FOLLOW]
-
-
-def _name(task: Task) -> str:
-    if task.chunk_index is not None:
-        return f"chunk {task.chunk_index}"
-    return f"{'task' if task.role is Role.LONE else task.role} {task.id}"
 
 
 def audited(action: Action, verb: str, targets: Sequence[str], now: float) -> Audit:

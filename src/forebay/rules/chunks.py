@@ -32,6 +32,7 @@ _OF_A_PAGE = frozenset(
         ErrorClass.PARSER_CRASHED,
         ErrorClass.PARSER_TIMEOUT,
         ErrorClass.PARSER_MEMORY,
+        ErrorClass.HANDLER_MEMORY,
     }
 )
 

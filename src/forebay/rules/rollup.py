@@ -13,6 +13,7 @@ from forebay.model.task import NewTask, Role, Status
 from forebay.rules import announcing
 from forebay.rules.verdict import ErrorClass
 
+JOB_TIMEOUT = "Job cancelled due to timeout"
 _MAX_TEXT = 64 * 1024
 _TEMPLATE_FIELDS = (
     "kind",
@@ -92,6 +93,8 @@ class Hole(NamedTuple):
     chunk_index: int
     error_class: str | None
     error_text: str | None
+    page_start: int | None = None
+    page_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +123,11 @@ def chunks_closed(job: Job, holes: Sequence[Hole], now: float) -> Effect:
     if job.cancel_requested_at is not None:
         return finish(job, Status.CANCELED, ErrorClass.CANCELED, "Canceled", now)
     if holes and not (job.allow_holes and job.completed_count):
-        text = failure_text(job.chunk_count, holes)
+        error = (f"{job.pipeline}_failed", failure_text(job.chunk_count, holes))
+        if any(_timed_out(hole) for hole in holes):
+            error = (str(ErrorClass.TIMEOUT), JOB_TIMEOUT)
         again_failed = job.generation > 1
-        failed = finish(job, Status.FAILED, f"{job.pipeline}_failed", text, now, noted_before=int(again_failed))
+        failed = finish(job, Status.FAILED, *error, now, noted_before=int(again_failed))
         if not again_failed:
             return failed
         again = Event(name="retry_partial_failure", fields={"failed": len(holes), "kept": job.completed_count})
@@ -140,8 +145,15 @@ def _stage_ended(job: Job, task: Ended, now: float) -> Effect:
         return finish(job, Status.COMPLETED, None, None, now)
     if task.status is Status.CANCELED:
         return finish(job, Status.CANCELED, ErrorClass.CANCELED, task.error_text, now)
+    if _timed_out(task):
+        return finish(job, Status.FAILED, ErrorClass.TIMEOUT, JOB_TIMEOUT, now)
     text = f"{task.role} failed: {task.error_class}: {task.error_text}"
     return finish(job, Status.FAILED, f"{job.pipeline}_failed", text, now)
+
+
+def _timed_out(ended: Ended | Hole) -> bool:
+    """Whether the time of the whole job was over, not that of one attempt."""
+    return ended.error_class == ErrorClass.TIMEOUT and JOB_TIMEOUT in (ended.error_text or "")
 
 
 def finish(
@@ -184,21 +196,28 @@ def failure_text(chunk_count: int, holes: Sequence[Hole]) -> str:
 
 
 def _named(holes: Sequence[Hole], *, with_texts: bool) -> str:
-    alike: dict[str, list[int]] = {}
-    for hole in sorted(holes):
+    alike: dict[str, list[Hole]] = {}
+    for hole in sorted(holes, key=lambda hole: (hole.page_start or 0, hole.chunk_index)):
         error = hole.error_class or "unknown"
         if with_texts and hole.error_text:
             error = f"{error}: {clean_text(hole.error_text, most=300)}"
-        alike.setdefault(error, []).append(hole.chunk_index)
-    return "; ".join(f"{_ranges(indexes)} ({error})" for error, indexes in alike.items())
+        alike.setdefault(error, []).append(hole)
+    return "; ".join(f"{_places(same)} ({error})" for error, same in alike.items())
 
 
-def _ranges(indexes: Iterable[int]) -> str:
-    runs: list[list[int]] = []
-    for index in indexes:
-        if runs and index == runs[-1][1] + 1:
-            runs[-1][1] = index
+def _places(holes: Sequence[Hole]) -> str:
+    """The pages, as far as they are known, and the numbers of chunks that have none."""
+    pages = [(hole.page_start, hole.page_end or hole.page_start) for hole in holes if hole.page_start is not None]
+    indexes = [(hole.chunk_index, hole.chunk_index) for hole in holes if hole.page_start is None]
+    return ", ".join(_ranges(noun, found) for noun, found in (("page", pages), ("chunk", indexes)) if found)
+
+
+def _ranges(noun: str, ranges: Iterable[tuple[int, int]]) -> str:
+    runs: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if runs and first == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], last)
         else:
-            runs.append([index, index])
+            runs.append((first, last))
     listed = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
-    return f"chunk {listed}" if len(runs) == 1 and runs[0][0] == runs[0][1] else f"chunks {listed}"
+    return f"{noun} {listed}" if len(runs) == 1 and runs[0][0] == runs[0][1] else f"{noun}s {listed}"

@@ -7,13 +7,14 @@ from typing import NamedTuple, Protocol
 
 from forebay.errors import BadInput, Conflict
 from forebay.ids import shown
-from forebay.model.exchange import Settle
+from forebay.model.exchange import PERMANENT, Settle
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import backoff, verdict
 from forebay.rules.verdict import ErrorClass, Verdict
 
 MAX_LOST = 5
+MAX_REQUESTED_RETRIES = 3
 
 
 _SUSPECT = 3
@@ -140,7 +141,7 @@ def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle
 def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:
     if task.max_reschedules is not None and task.reschedule_count >= task.max_reschedules:
         text = f"Max reschedules ({task.max_reschedules}) exceeded"
-        error_class = outcome.error_class or ErrorClass.RATE_LIMITED
+        error_class = outcome.error_class or ErrorClass.RESCHEDULES_EXCEEDED
         return _settle(task, outcome, Move.FAIL, error_class=error_class, error_text=text)
     start_at = max(outcome.until or 0.0, now + (outcome.delay_s or 0.0))
     if _past_deadline(task, start_at):
@@ -177,6 +178,11 @@ def _past_deadline(task: Task, start_at: float) -> bool:
 def _settle(task: Task, outcome: Outcome, move: Move, **fields: object) -> Settle:
     fields.setdefault("retry_count", task.retry_count)
     fields.setdefault("reschedule_count", task.reschedule_count)
+    if move is Move.FAIL and task.requested_retry_count >= MAX_REQUESTED_RETRIES:
+        fields["error_text"] = (
+            f"{PERMANENT}{fields['error_text']} "
+            f"({task.requested_retry_count} of {MAX_REQUESTED_RETRIES} requested retries are used)"
+        )
     return Settle(
         task_id=task.id,
         job_id=task.job_id,

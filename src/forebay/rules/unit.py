@@ -47,7 +47,7 @@ class Unit:
 
     def holes(self) -> Sequence[Hole]:
         return [
-            Hole(task.chunk_index, task.error_class, task.error_text)
+            Hole(task.chunk_index, task.error_class, task.error_text, task.page_start, task.page_end)
             for task in self.tasks.values()
             if task.chunk_index is not None and task.status in {Status.FAILED, Status.CANCELED}
         ]
@@ -110,6 +110,8 @@ def new_task(new: NewTask, job: Job | None, now: float) -> Task:
         now,
         available_at,
         WaitReason.SCHEDULED if available_at > now else None,
+        page_start=new.page_start,
+        page_end=new.page_end,
         payload_json=new.payload_json,
     )
 

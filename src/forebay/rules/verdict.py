@@ -46,6 +46,9 @@ class ErrorClass(StrEnum):
     PARSER_CRASHED = "parser_crashed"
     PARSER_TIMEOUT = "parser_timeout"
     PARSER_MEMORY = "parser_memory"
+    HANDLER_CRASHED = "handler_crashed"
+    HANDLER_MEMORY = "handler_memory"
+    RESCHEDULES_EXCEEDED = "reschedules_exceeded"
     CANCELED = "canceled"
     DEADLINE = "deadline"
     POISON = "poison"
@@ -54,7 +57,10 @@ class ErrorClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """All that follows from an error class; `max_retries` lowers a task's own bound, never raises it."""
+    """All that follows from an error class; `max_retries` lowers a task's own bound, never raises it.
+
+    `on_request`: nothing runs it again by itself, but a person may without force.
+    """
 
     verdict: Verdict
     http_status: int
@@ -62,6 +68,7 @@ class Consequence:
     meaning: str
     remedy: str
     max_retries: int | None = None
+    on_request: bool = False
 
     @property
     def retryable(self) -> bool:
@@ -77,7 +84,8 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
         ErrorClass.TIMEOUT: Consequence(
             Verdict.RETRY, 504, 1,
             "an attempt took longer than its `timeout_s`",
-            "Raise `timeout_s` or make the chunks smaller, then retry.",
+            "Raise `timeout_s` (or `segment_timeout_s`, if the whole job timed out) or make the chunks smaller, "
+            "then retry.",
         ),
         ErrorClass.NETWORK_ERROR: Consequence(
             Verdict.RETRY, 502, 1,
@@ -103,7 +111,8 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
         ErrorClass.RATE_LIMITED: Consequence(
             Verdict.RESCHEDULE, 503, 1,
             "the provider said that calls come too fast",
-            "Wait, since the limit cools down and goes on by itself; lower the limit if it happens often.",
+            "Wait while the task is pending, since the limit cools down by itself; once it has failed, raise "
+            "`max_reschedules` and retry; lower the limit if it happens often.",
         ),
         ErrorClass.QUOTA_EXHAUSTED: Consequence(
             Verdict.STOP_LANE, 503, 8,
@@ -178,6 +187,23 @@ TABLE: Mapping[ErrorClass, Consequence] = MappingProxyType(
             "Export the document anew, or split it and hand in the pieces.",
             max_retries=1,
         ),
+        ErrorClass.HANDLER_CRASHED: Consequence(
+            Verdict.RETRY, 500, 1,
+            "the process that ran the handler ended in the midst of it",
+            "Find what ends the process (a crash in C code, `os._exit`, a kill by the system), then retry.",
+        ),
+        ErrorClass.HANDLER_MEMORY: Consequence(
+            Verdict.RETRY, 500, 1,
+            "the handler ran out of memory",
+            "Raise `handler_memory_mb`, or hand the work in in smaller pieces, then retry.",
+            max_retries=1,
+        ),
+        ErrorClass.RESCHEDULES_EXCEEDED: Consequence(
+            Verdict.FAIL, 504, 1,
+            "the handler rescheduled more often than `max_reschedules` allows",
+            "Check what the handler waits for, raise `max_reschedules` if it needs longer, then retry.",
+            on_request=True,
+        ),
         ErrorClass.CANCELED: Consequence(
             Verdict.CANCEL, 409, 1,
             "somebody canceled it",
@@ -230,7 +256,7 @@ _BY_TYPE = {
     "http.client.HTTPException": ErrorClass.BAD_RESPONSE,
     "json.decoder.JSONDecodeError": ErrorClass.BAD_RESPONSE,
     # Once more with less beside it may do; again and again would starve the others.
-    "builtins.MemoryError": ErrorClass.PARSER_MEMORY,
+    "builtins.MemoryError": ErrorClass.HANDLER_MEMORY,
     "asyncio.exceptions.CancelledError": ErrorClass.CANCELED,
     "concurrent.futures._base.CancelledError": ErrorClass.CANCELED,
     # A provider's answer, looked at: it may do better the next time.
@@ -254,6 +280,9 @@ _BY_ERRNO = {
 }
 
 
+_NAMES = frozenset(map(str, ErrorClass))
+
+
 def of(error_class: ErrorClass) -> Consequence:
     return TABLE[error_class]
 
@@ -265,6 +294,14 @@ def parse(name: str) -> ErrorClass:
     except ValueError:
         known = ", ".join(ErrorClass)
         raise BadName(f"{shown(name)} is not an error class.", remedy=f"Use one of: {known}.") from None
+
+
+def may_be_requested(name: str | None) -> bool:
+    """Whether a person may have what failed so run again without force; a name of another version may be, too."""
+    if name not in _NAMES:
+        return True
+    found = of(ErrorClass(name))
+    return found.retryable or found.on_request
 
 
 def classify_http(status: int, *, has_retry_after: bool) -> ErrorClass | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Path
 
-from forebay.errors import Conflict, NotFound, RetryLimitExceeded
+from forebay.errors import Conflict, NotFound
 from forebay.ids import LENGTH
 from forebay.model.exchange import Acted
 from forebay.model.job import Job
@@ -40,10 +40,9 @@ def acted(answers: Sequence[Acted], what: str) -> dict[str, str]:
         return {"id": answer.id, "outcome": answer.outcome}
     if answer.outcome == NotFound.code:
         raise not_there(what, answer.id)
-    exhausted = answer.outcome == RetryLimitExceeded.code
     raise Refused(
         Conflict.http_status,
         answer.outcome,
         answer.text or f"It cannot be done to {what} {answer.id} now.",
-        remedy='Send {"force": true}.' if exhausted else f"GET /v1/{what}s/{answer.id} says how it stands.",
+        remedy='Send {"force": true}.' if answer.needs_force else f"GET /v1/{what}s/{answer.id} says how it stands.",
     )

@@ -27,6 +27,11 @@ class JobOrder(BaseModel):
         None, max_length=5000, description="The document's name, if its part of the form has none."
     )
     priority: int = Field(0, ge=-100, le=100, description="Higher goes first.")
+    timeout_s: float | None = Field(
+        None, gt=0, le=366 * 86_400, description="Seconds that an attempt at a chunk may take."
+    )
+    max_retries: int | None = Field(None, ge=0, le=1_000_000, description="Retries of each chunk after failures.")
+    max_reschedules: int | None = Field(None, ge=0, le=1_000_000, description="Reschedules of each chunk.")
     tags: list[str] = Field(default_factory=list, max_length=32, description="For lists, separated by commas.")
     allow_holes: bool = Field(default=False, description="Merge what was read, even if pages are missing.")
     callback: str | None = Field(None, max_length=2000, description="A URL that is told when the job has ended.")

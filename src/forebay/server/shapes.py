@@ -92,7 +92,11 @@ class TaskShape(Shape):
     created_at: str = Field(examples=[_AT])
     retry_count: int
     max_retries: int
+    requested_retry_count: int = Field(description="Retries that people asked for since the last forced one.")
+    max_requested_retries: int
     chunk_index: int | None = None
+    page_start: int | None = Field(None, description="The first page of a chunk of pages, counted from 1.")
+    page_end: int | None = None
     error_class: str | None = None
     error_text: str | None = None
 
@@ -156,7 +160,7 @@ class TaskOrder(BaseModel):
 class RetryOrder(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"force": False}]})
 
-    force: bool = Field(default=False, description="Give all retries back to what used them up.")
+    force: bool = Field(default=False, description="Run again also what is out of requested retries, or not retryable.")
     note: str = Field("", max_length=1000, description="Why, for the audit trail.")
 
 

@@ -15,6 +15,7 @@ from forebay import ids
 from forebay.app.forebay import Forebay
 from forebay.app.plain import plain
 from forebay.callbacks import guard, target
+from forebay.engine.submission import CHUNK_OPTIONS
 from forebay.errors import Conflict, StoreError
 from forebay.model.job import NewJob
 from forebay.model.names import check_label
@@ -95,6 +96,7 @@ def _made(app: Forebay, upload: Upload, asked: orders.JobOrder, tenant: str, key
         tenant=tenant,
         priority=asked.priority,
         tags=tuple(asked.tags),
+        **{name: value for name in CHUNK_OPTIONS if (value := getattr(asked, name)) is not None},
     )
 
 

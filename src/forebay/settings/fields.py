@@ -86,6 +86,21 @@ class Settings(BaseModel):
         67_108_864, ge=1024, le=1_000_000_000_000, description="Bytes that a document may have that comes by HTTP."
     )
     document_max_pages: int = Field(20_000, ge=1, le=1_000_000, description="Pages that a document may have.")
+    chunk_timeout_s: float | None = Field(
+        None,
+        ge=0.1,
+        le=_CENTURY_S,
+        description="Seconds that an attempt at a chunk may take; none leaves it to its processor.",
+    )
+    chunk_max_retries: int | None = Field(
+        None, ge=0, le=1_000_000, description="Retries of a chunk after failures; none leaves it to its processor."
+    )
+    chunk_max_reschedules: int | None = Field(
+        None,
+        ge=0,
+        le=1_000_000,
+        description="Reschedules of a chunk; none leaves it to its processor.",
+    )
     budgets: str | None = Field(
         None, max_length=4096, description="What processors may use, such as pages=1000/day,docai:calls=500/month."
     )

@@ -7,7 +7,7 @@ from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Reschedu
 from forebay.model.task import Role, Task
 from forebay.testing.workers import blob, chunk, follow, usage
 
-ENDINGS = ("complete", "blob", "follow", "chunks", "fail", "retry", "reschedule", "cancel")
+ENDINGS = ("complete", "blob", "follow", "chunks", "fail", "give_up", "retry", "reschedule", "cancel")
 # So that jobs come to their merge, and past it.
 MOSTLY_DONE = (*ENDINGS, *["complete", "follow", "complete", "chunks"] * 2)
 
@@ -19,6 +19,7 @@ def outcome(task: Task, ending: str, delay_s: float) -> Outcome:
     outcomes: dict[str, Outcome] = {
         "blob": Completed(result_blob=blob(task.claim_count), usage=used),
         "fail": Failed(error_class="invalid_pdf", text="torn", usage=used),
+        "give_up": Failed(error_class="timeout", text="60 s", permanent=True, usage=used),
         "retry": Failed(error_class="timeout", text="60 s", delay_s=delay_s, usage=used),
         "reschedule": Rescheduled(delay_s=delay_s),
         "cancel": Canceled(),

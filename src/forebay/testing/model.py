@@ -19,6 +19,7 @@ from forebay.model.names import kind_of
 from forebay.model.task import NewTask, Role, Status, Task
 
 POISON = 5
+HOPELESS = ("invalid_pdf", "poison")
 
 
 class Past(NamedTuple):
@@ -41,6 +42,8 @@ class Row:
     status: Status = Status.PENDING
     token: int = 0
     retries: int = 0
+    requested: int = 0
+    error: str | None = None
     reschedules: int = 0
     lost: int = 0
     holder: str | None = None
@@ -122,11 +125,11 @@ class Model:
             self._add(task, new.id)
         return "created"
 
-    def _add(self, new: NewTask, unit: str, retries: int = 0) -> None:
+    def _add(self, new: NewTask, unit: str, requested: int = 0) -> None:
         """One that is there already stays as it is."""
         generation = self.jobs[unit].generation if unit in self.jobs else 1
         due = max(self.now + new.delay_s, new.available_at or 0.0)
-        row = Row(new, unit, generation, due, token=self.tokens.get(new.id, 0), retries=retries)
+        row = Row(new, unit, generation, due, token=self.tokens.get(new.id, 0), requested=requested)
         self.tasks.setdefault(new.id, row)
 
     def members(self, job_id: str) -> list[Row]:
@@ -181,6 +184,7 @@ class Model:
             return False
         row.retries, row.reschedules, row.lost = settle.retry_count, settle.reschedule_count, settle.lost_count
         row.result_blob = settle.result_blob
+        row.error = settle.error_class
         if settle.status is Status.PENDING:
             row.available_at = max(self.now + settle.delay_s, settle.available_at or 0.0)
         if row.unit in self.jobs:
@@ -209,6 +213,7 @@ class Model:
             self._end(row, Status.CANCELED, "canceled")
             return
         row.lost += 1
+        row.error = "poison" if row.lost == POISON else None
         self._end(row, Status.FAILED if row.lost == POISON else Status.PENDING, "lost")
 
     def _end(self, row: Row, status: Status, outcome: str, *, own: bool = False, counted: bool = True) -> None:
@@ -269,10 +274,10 @@ class Model:
         else:
             self.merge(job)
 
-    def merge(self, job: Group, retries: int = 0) -> None:
+    def merge(self, job: Group, requested: int = 0) -> None:
         if job.new.merge is not None:
             new = member(job.new.merge, job.new.id, tenant=job.new.tenant, generation=job.generation)
-            self._add(new, job.new.id, retries)
+            self._add(new, job.new.id, requested)
 
     def merge_id(self, job_id: str) -> str | None:
         task_id = member_id(job_id, Role.MERGE, self.jobs[job_id].generation)

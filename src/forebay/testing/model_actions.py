@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from forebay.clock import Clock
 from forebay.model.exchange import Action
 from forebay.model.task import Role, Status
-from forebay.testing.model import Group, Model, Rest, Row
+from forebay.testing.model import HOPELESS, Group, Model, Rest, Row
+
+MOST_REQUESTED = 3
 
 
 class ActingModel(Model):
@@ -68,9 +70,17 @@ class ActingModel(Model):
         again = again or [row for row in undone if row.generation == self.jobs[row.unit].generation]
         if not again:
             return "not_retryable"
-        if not force and any(row.retries >= row.new.max_retries for row in again):
-            return "RETRY_LIMIT_EXCEEDED"
-        self._reopen(again, lambda row: 0 if force else row.retries + 1)
+        failed = [] if force else [row for row in again if row.status is Status.FAILED]
+        hopeless = [row for row in failed if row.error in HOPELESS]
+        spent = [row for row in failed if row not in hopeless and row.requested >= MOST_REQUESTED]
+        left = [row for row in again if row not in hopeless and row not in spent]
+        goes_without = target in self.jobs and self.jobs[target].new.allow_holes
+        if (hopeless or spent) and not (left and goes_without):
+            return "RETRY_LIMIT_EXCEEDED" if spent else "not_retryable"
+        for row in left:
+            row.retries = 0
+            row.requested = 0 if force else row.requested + (row.status is Status.FAILED)
+        self._reopen(left)
         return "done"
 
     def _lose_result(self, target: str, result_blob: str | None) -> str:
@@ -84,10 +94,10 @@ class ActingModel(Model):
         to_end = job is not None and job.asked_to_end and job.status is not Status.COMPLETED
         if row.new.role is Role.SPLIT or (to_end and row.new.role is not Role.FOLLOW):
             return "not_retryable"
-        self._reopen([row], lambda row: row.retries)
+        self._reopen([row])
         return "done"
 
-    def _reopen(self, rows: Sequence[Row], retries: Callable[[Row], int]) -> None:
+    def _reopen(self, rows: Sequence[Row]) -> None:
         job = self.jobs.get(rows[0].unit)
         if job and any(row.new.role is not Role.FOLLOW for row in rows):
             members = self.members(job.new.id)
@@ -102,13 +112,12 @@ class ActingModel(Model):
             job.asked_to_end, job.finished_at = False, None
         for row in rows:
             if job and row.new.role is Role.MERGE:
-                self.merge(job, retries(row))
+                self.merge(job, row.requested)
                 continue
-            row.retries = retries(row)
             row.generation = job.generation if job else row.generation + 1
             row.reschedules = row.lost = 0
             row.available_at = self.now
-            row.asked_to_end, row.result_blob = False, None
+            row.asked_to_end, row.result_blob, row.error = False, None, None
             self.become(row, Status.PENDING)
 
     def _delete(self, target: str) -> str:

@@ -180,7 +180,7 @@ def _told(task: Task) -> tuple[object, ...]:
     running = task.status is Status.RUNNING
     return (
         (task.status, task.generation, task.claim_count, task.attempt_count),
-        (task.retry_count, task.reschedule_count, task.lost_count),
+        (task.retry_count, task.reschedule_count, task.lost_count, task.requested_retry_count),
         (task.finished_at, task.result_blob, task.available_at),
         (task.session_id, task.exchange_n, task.attempt_deadline_at, task.cancel_requested_at is not None)
         if running
@@ -192,7 +192,7 @@ def _meant(row: Row) -> tuple[object, ...]:
     running = row.status is Status.RUNNING
     return (
         (row.status, row.generation, row.token, len(row.past)),
-        (row.retries, row.reschedules, row.lost),
+        (row.retries, row.reschedules, row.lost, row.requested),
         (row.finished_at, row.result_blob, row.available_at),
         (row.holder, row.n, row.overdue_at, row.asked_to_end) if running else None,
     )

@@ -58,8 +58,9 @@ class Worker:
     def complete(self, task: Task, *, result_blob: str | None = None, follow_ups: Sequence[NewTask] = ()) -> Settled:
         return self.settle(task, Completed(result_blob=result_blob, follow_ups=tuple(follow_ups)))
 
-    def fail(self, task: Task, error_class: str = "invalid_pdf", text: str = "no pages") -> Settled:
-        return self.settle(task, Failed(error_class=error_class, text=text))
+    def fail(self, task: Task, error_class: str = "internal_error", text: str = "no pages") -> Settled:
+        """For good, also by a class that would be retried."""
+        return self.settle(task, Failed(error_class=error_class, text=text, permanent=True))
 
     def reschedule(self, task: Task, delay_s: float) -> Settled:
         return self.settle(task, Rescheduled(delay_s=delay_s))

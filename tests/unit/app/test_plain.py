@@ -50,7 +50,7 @@ def test_a_job_has_its_progress_and_what_failed_its_remedy() -> None:
     assert job is not None
     assert chunk is not None
     assert plain(job)["progress"] == 0.5
-    assert plain(chunk)["remedy"] == remedy("invalid_pdf")
+    assert plain(chunk)["remedy"] == remedy("internal_error")
     assert remedy("ocr_failed") == ""
 
 

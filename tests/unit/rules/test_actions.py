@@ -33,7 +33,8 @@ from tests.unit.builders import (
 
 PENDING, RUNNING, COMPLETED, FAILED, CANCELED = Status
 LATER = NOW + 60
-BROKEN = Failed(error_class="invalid_pdf", text="no pages")
+BROKEN = Failed(error_class="timeout", text="60 s", permanent=True)
+HOPELESS = Failed(error_class="invalid_pdf", text="no pages")
 LIMIT = "RETRY_LIMIT_EXCEEDED"
 
 
@@ -160,13 +161,15 @@ def test_a_split_that_is_overtaken_by_a_cancel_ends_its_job_without_chunks() -> 
 
 
 @pytest.mark.parametrize("outcome", [BROKEN, Canceled()])
-def test_a_retry_runs_a_task_again_and_burns_one(outcome: Outcome) -> None:
+def test_a_retry_runs_a_task_again_and_its_own_retries_begin_again(outcome: Outcome) -> None:
     unit = lone(outcome)
     left = {"reschedule_count": 7, "lost_count": 3, "retry_count": 1, "cancel_requested_at": NOW, "tag": 7}
     unit.put(unit.tasks[unit.id]._replace(**left))  # type: ignore[arg-type]  # as they were before it ended
     assert actions.retry(unit, unit.id, LATER) == Acted(unit.id, "done")
     task = unit.tasks[unit.id]
-    assert (task.status, task.retry_count, task.generation) == (PENDING, 2, 2)
+    assert (task.status, task.retry_count, task.generation) == (PENDING, 0, 2)
+    assert task.requested_retry_count == (1 if outcome is BROKEN else 0)
+    assert (task.error_class, task.error_text) == (None, None)
     assert (task.reschedule_count, task.lost_count, task.tag) == (0, 0, None)
     assert (task.available_at, task.finished_at, task.cancel_requested_at) == (LATER, None, None)
     assert (task.claim_count, task.attempt_count) == (1, 1)
@@ -191,40 +194,59 @@ def test_what_has_not_failed_is_not_retried(force: bool) -> None:  # noqa: FBT00
 
 
 def test_a_retry_at_the_limit_is_refused_naming_each_chunk_and_its_count() -> None:
-    unit = job_with(BROKEN, Completed(), BROKEN, BROKEN, max_retries=2)
-    first, _, third, fourth = chunks_of(unit)
-    unit.put(first._replace(retry_count=2))
-    unit.put(third._replace(retry_count=3))
-    unit.put(fourth._replace(retry_count=1))
+    unit = job_with(BROKEN, Completed(), BROKEN, BROKEN, HOPELESS)
+    first, _, third, fourth, _ = chunks_of(unit)
+    unit.put(first._replace(requested_retry_count=3))
+    unit.put(third._replace(requested_retry_count=3, page_start=61, page_end=80))
+    unit.put(fourth._replace(requested_retry_count=2))
     before = untouched(unit)
     answer = actions.retry(unit, unit.id, LATER)
     assert answer.outcome == LIMIT
-    assert answer.text == "Out of retries: chunk 0 (2 of 2), chunk 2 (3 of 2). Force it to run it all the same."
+    assert answer.text == (
+        "PERMANENT: chunk 0 (3 of 3 requested retries are used); "
+        "chunk 2, pages 61-80 (3 of 3 requested retries are used); chunk 4 (invalid_pdf is not retryable). "
+        "Retry it with force to run it anyway."
+    )
     assert untouched(unit) == before
     assert actions.retry(unit, fourth.id, LATER).done
 
 
+def test_an_error_class_that_is_unknown_here_may_be_retried() -> None:
+    unit = lone(BROKEN)
+    unit.put(unit.tasks[unit.id]._replace(error_class="of_a_later_version"))
+    assert actions.retry(unit, unit.id, LATER).done
+
+
+def test_a_job_that_may_have_holes_is_refused_only_if_nothing_of_it_can_succeed() -> None:
+    unit = job_with(Completed(), HOPELESS, BROKEN, allow_holes=True)
+    assert actions.retry(unit, unit.id, LATER).done
+    assert [task.status for task in chunks_of(unit)] == [COMPLETED, FAILED, PENDING]
+    run(unit, chunks_of(unit)[2].id, Completed())
+    answer = actions.retry(unit, unit.id, LATER)
+    assert (answer.outcome, "chunk 1 (invalid_pdf" in answer.text) == ("not_retryable", True)
+    assert actions.retry(unit, chunks_of(unit)[1].id, LATER).outcome == "not_retryable"
+
+
 def test_what_has_no_index_is_named_by_its_role_and_id() -> None:
-    unit = lone(BROKEN, max_retries=0)
-    assert f"task {unit.id} (0 of 0)" in actions.retry(unit, unit.id, LATER).text
+    unit = lone(HOPELESS)
+    assert f"task {unit.id} (invalid_pdf" in actions.retry(unit, unit.id, LATER).text
 
 
 def test_a_refusal_is_short_however_many_chunks_it_names() -> None:
-    unit = made(new_job(1000, max_retries=0))
-    actions.cancel(unit, unit.id, LATER)
+    unit = job_with(*[HOPELESS] * 300)
     answer = actions.retry(unit, unit.id, LATER)
-    assert answer.outcome == LIMIT
-    assert len(answer.text) == 4000 + len(". Force it to run it all the same.")
-    assert answer.text.endswith(" …. Force it to run it all the same.")
+    assert answer.outcome == "not_retryable"
+    assert len(answer.text) < 4100
+    assert answer.text.endswith(" …. Retry it with force to run it anyway.")
 
 
 def test_force_goes_over_the_limit_and_counts_anew() -> None:
-    unit = job_with(BROKEN, BROKEN, max_retries=2)
+    unit = job_with(BROKEN, HOPELESS)
     first, second = chunks_of(unit)
-    unit.put(first._replace(retry_count=2))
-    unit.put(second._replace(retry_count=1))
+    unit.put(first._replace(requested_retry_count=3))
+    unit.put(second._replace(requested_retry_count=1))
     assert actions.retry(unit, unit.id, LATER, force=True).done
-    assert [(task.status, task.retry_count) for task in chunks_of(unit)] == [(PENDING, 0), (PENDING, 0)]
+    assert [(task.status, task.requested_retry_count) for task in chunks_of(unit)] == [(PENDING, 0), (PENDING, 0)]
 
 
 def test_a_retried_job_reopens_under_a_new_generation_and_keeps_what_is_done() -> None:
@@ -268,16 +290,16 @@ def test_a_failed_merge_runs_again_alone_and_its_retries_are_counted_over_genera
     unit = job_with(Completed())
     for number in range(3):
         merge = merges_of(unit)[-1]
-        assert (merge.generation, merge.retry_count) == (number + 1, number)
+        assert (merge.generation, merge.requested_retry_count) == (number + 1, number)
         run(unit, merge.id, BROKEN)
         assert actions.retry(unit, unit.id, LATER).done
     last = merges_of(unit)[-1]
     run(unit, last.id, BROKEN)
     answer = actions.retry(unit, unit.id, LATER)
-    assert (answer.outcome, f"merge {last.id} (3 of 3)" in answer.text) == (LIMIT, True)
+    assert (answer.outcome, f"merge {last.id} (3 of 3 requested" in answer.text) == (LIMIT, True)
     assert actions.retry(unit, last.id, LATER, force=True).done
     newest = merges_of(unit)[-1]
-    assert (newest.generation, newest.retry_count, the_job(unit).merge_id) == (5, 0, newest.id)
+    assert (newest.generation, newest.requested_retry_count, the_job(unit).merge_id) == (5, 0, newest.id)
     assert [task.status for task in chunks_of(unit)] == [COMPLETED]
     run(unit, newest.id, Completed())
     assert the_job(unit).status is COMPLETED
@@ -613,10 +635,16 @@ class AnyUnit(RuleBasedStateMachine):
         for task in before.values():
             again = self.unit.tasks[task.id]
             if task.status in {FAILED, CANCELED} and again.status is PENDING:
-                assert again.retry_count == (0 if force else task.retry_count + 1)
-                assert force or again.retry_count <= task.max_retries
+                assert again.retry_count == 0
+                failed = task.status is FAILED
+                assert again.requested_retry_count == (0 if force else task.requested_retry_count + failed)
+                assert again.requested_retry_count <= 3
+                assert force or not failed or task.error_class not in {"invalid_pdf", "poison"}
             else:
-                assert again.retry_count == task.retry_count
+                assert (again.retry_count, again.requested_retry_count) == (
+                    task.retry_count,
+                    task.requested_retry_count,
+                )
 
     @rule(number=PICK)
     def lose_result(self, number: int) -> None:

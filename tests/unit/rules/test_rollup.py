@@ -307,8 +307,12 @@ def test_a_job_that_is_not_split_yet_has_no_progress() -> None:
 
 def named_in(text: str) -> list[int]:
     """Read the indexes back from a failure text."""
+    return numbers_in(text, "chunk")
+
+
+def numbers_in(text: str, noun: str) -> list[int]:
     found: list[int] = []
-    for listed in re.findall(r"chunks? ([\d, -]+) \(", text):
+    for listed in re.findall(rf"{noun}s? (\d[\d, -]*?)(?:, [a-z]| \()", text):
         for part in listed.split(", "):
             first, _, last = part.partition("-")
             found.extend(range(int(first), int(last or first) + 1))
@@ -317,7 +321,14 @@ def named_in(text: str) -> list[int]:
 
 WORDS = st.none() | st.sampled_from(["", "no pages", "torn"]) | st.text("abcxyz äß", max_size=400)
 BROKEN = st.lists(
-    st.builds(Hole, st.integers(0, 300), st.none() | st.sampled_from(["invalid_pdf", "timeout", "bug"]), WORDS),
+    st.builds(
+        Hole,
+        st.integers(0, 300),
+        st.none() | st.sampled_from(["invalid_pdf", "timeout", "bug"]),
+        WORDS,
+        st.none(),
+        st.none(),
+    ),
     min_size=1,
     max_size=80,
     unique_by=lambda hole: hole.chunk_index,
@@ -329,6 +340,31 @@ def test_a_failure_names_every_chunk_exactly_once(holes: list[Hole]) -> None:
     text = failure_text(301, holes)
     assert text.startswith(f"{len(holes)} of 301 chunks failed: ")
     assert sorted(named_in(text)) == sorted(hole.chunk_index for hole in holes)
+
+
+@given(BROKEN, st.integers(1, 20), st.sets(st.integers(0, 300)))
+def test_a_failure_names_every_page_exactly_once(holes: list[Hole], size: int, unpaged: set[int]) -> None:
+    paged = [
+        hole
+        if hole.chunk_index in unpaged
+        else hole._replace(page_start=1 + hole.chunk_index * size, page_end=(hole.chunk_index + 1) * size)
+        for hole in holes
+    ]
+    text = failure_text(301, paged)
+    lost = {page for hole in paged if hole.page_start for page in range(hole.page_start, (hole.page_end or 0) + 1)}
+    assert sorted(numbers_in(text, "page")) == sorted(lost)
+    assert sorted(numbers_in(text, "chunk")) == sorted(h.chunk_index for h in paged if h.page_start is None)
+
+
+def test_pages_are_named_in_their_order_also_of_pieces_with_high_numbers() -> None:
+    holes = [
+        Hole(1_000_091, "timeout", "60 s", 91, 100),
+        Hole(3, "timeout", "60 s", 61, 80),
+        Hole(12, "service_unavailable", "503", 241, 241),
+    ]
+    assert failure_text(13, holes) == (
+        "3 of 13 chunks failed: pages 61-80, 91-100 (timeout: 60 s); page 241 (service_unavailable: 503)"
+    )
 
 
 @pytest.mark.parametrize("apart", [1, 2])

@@ -188,8 +188,11 @@ def test_a_reschedule_has_an_error_class_only_if_an_error_was_the_reason() -> No
     assert refused.error_class == "rate_limited"
 
 
-@pytest.mark.parametrize("outcome", [Rescheduled(delay_s=0), failed("rate_limited", delay_s=0.0)])
-def test_the_100th_reschedule_succeeds_and_the_101st_fails(outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "error_class"),
+    [(Rescheduled(delay_s=0), "reschedules_exceeded"), (failed("rate_limited", delay_s=0.0), "rate_limited")],
+)
+def test_the_100th_reschedule_succeeds_and_the_101st_fails(outcome: Outcome, error_class: str) -> None:
     held = task(max_reschedules=100, max_retries=3)
     for number in range(1, 101):
         ending = ended(held, outcome)
@@ -197,7 +200,7 @@ def test_the_100th_reschedule_succeeds_and_the_101st_fails(outcome: Outcome) -> 
         held = next_attempt(held, ending)
     ending = ended(held, outcome)
     assert (ending.status, ending.outcome, ending.finished_at) == (FAILED, "failed", NOW)
-    assert (ending.error_class, ending.error_text) == ("rate_limited", "Max reschedules (100) exceeded")
+    assert (ending.error_class, ending.error_text) == (error_class, "Max reschedules (100) exceeded")
     assert (ending.reschedule_count, ending.retry_count) == (100, 0)
 
 

@@ -29,6 +29,7 @@ INPUT = {
     ErrorClass.DECOMPRESSION_LIMIT,
 }
 PARSER = {ErrorClass.PARSER_CRASHED, ErrorClass.PARSER_TIMEOUT, ErrorClass.PARSER_MEMORY}
+HANDLER = {ErrorClass.HANDLER_CRASHED, ErrorClass.HANDLER_MEMORY}
 
 
 def where(field: str, value: object) -> set[ErrorClass]:
@@ -42,7 +43,7 @@ def test_every_class_has_a_consequence_that_nobody_can_change() -> None:
 
 
 def test_every_class_has_the_verdict_of_the_vocabulary() -> None:
-    assert where("verdict", Verdict.RETRY) == PARSER | {
+    assert where("verdict", Verdict.RETRY) == PARSER | HANDLER | {
         ErrorClass.TIMEOUT,
         ErrorClass.NETWORK_ERROR,
         ErrorClass.SERVICE_UNAVAILABLE,
@@ -55,6 +56,7 @@ def test_every_class_has_the_verdict_of_the_vocabulary() -> None:
     assert where("verdict", Verdict.CANCEL) == {ErrorClass.CANCELED}
     assert where("verdict", Verdict.FAIL) == INPUT | {
         ErrorClass.REFUSED,
+        ErrorClass.RESCHEDULES_EXCEEDED,
         ErrorClass.DEADLINE,
         ErrorClass.POISON,
         ErrorClass.BUG,
@@ -62,7 +64,7 @@ def test_every_class_has_the_verdict_of_the_vocabulary() -> None:
 
 
 def test_only_what_can_succeed_with_the_same_input_is_retryable() -> None:
-    assert where("retryable", value=True) == PARSER | {
+    assert where("retryable", value=True) == PARSER | HANDLER | {
         ErrorClass.TIMEOUT,
         ErrorClass.NETWORK_ERROR,
         ErrorClass.SERVICE_UNAVAILABLE,
@@ -74,10 +76,24 @@ def test_only_what_can_succeed_with_the_same_input_is_retryable() -> None:
     }
 
 
+def test_a_person_may_retry_what_is_retryable_and_what_only_waited_too_long() -> None:
+    asked = {each for each in ErrorClass if verdict.may_be_requested(each)}
+    assert asked == where("retryable", value=True) | {ErrorClass.RESCHEDULES_EXCEEDED}
+    assert verdict.may_be_requested(None)
+    assert verdict.may_be_requested("of_a_later_version")
+
+
+def test_no_remedy_of_a_handler_speaks_of_documents() -> None:
+    for each in (*HANDLER, ErrorClass.RESCHEDULES_EXCEEDED):
+        assert "document" not in verdict.of(each).remedy
+        assert verdict.of(each).exit_code == 1
+
+
 def test_a_document_that_kills_its_parser_is_retried_once_and_a_bad_response_twice() -> None:
-    assert where("max_retries", 1) == PARSER
+    once = PARSER | {ErrorClass.HANDLER_MEMORY}
+    assert where("max_retries", 1) == once
     assert where("max_retries", 2) == {ErrorClass.BAD_RESPONSE}
-    assert where("max_retries", None) == set(ErrorClass) - PARSER - {ErrorClass.BAD_RESPONSE}
+    assert where("max_retries", None) == set(ErrorClass) - once - {ErrorClass.BAD_RESPONSE}
 
 
 def test_a_class_that_blames_the_document_is_an_unprocessable_input() -> None:
@@ -198,7 +214,7 @@ class OurTimeoutError(TimeoutError):
         (OSError(errno.ENOSPC, "disk full"), ErrorClass.SERVICE_UNAVAILABLE),
         (OSError(errno.EMFILE, "too many files"), ErrorClass.SERVICE_UNAVAILABLE),
         (errors.StoreUnreachable("gone"), ErrorClass.SERVICE_UNAVAILABLE),
-        (MemoryError(), ErrorClass.PARSER_MEMORY),
+        (MemoryError(), ErrorClass.HANDLER_MEMORY),
         (asyncio.CancelledError(), ErrorClass.CANCELED),
         (concurrent.futures.CancelledError(), ErrorClass.CANCELED),
         (urllib.error.HTTPError("http://localhost", 404, "gone", Message(), None), ErrorClass.BUG),

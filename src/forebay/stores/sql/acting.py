@@ -154,6 +154,7 @@ def _changed_row(task: Task) -> list[object]:
         task.error_class,
         task.error_text,
         task.result_blob,
+        task.requested_retry_count,
     ]
 
 

@@ -321,7 +321,9 @@ _ADDED = (
     "max_reschedules",
     "available_at",
     "wait_reason",
-    "retry_count",
+    "requested_retry_count",
+    "page_start",
+    "page_end",
 )
 _ALIKE = (*_ADDED[1:], "tag", "tags", "claim_count")
 _added = itemgetter(*map(Task._fields.index, _ADDED))

@@ -214,7 +214,7 @@ class CallbackPromises(LedgerCase):
         assert _told(ledger, new.id) == ["chunk.completed"]
         worker.exchange(
             settles=[
-                worker.ending(second, Failed(error_class="invalid_pdf", text="no pages")),
+                worker.ending(second, Failed(error_class="bad_response", text="no pages", permanent=True)),
                 worker.ending(third, Completed()),
             ]
         )
@@ -223,7 +223,7 @@ class CallbackPromises(LedgerCase):
         assert [body["type"] for body in bodies[3:]] == ["job.failed"]
         told = {body["data"]["chunk_index"]: body["data"] for body in bodies[:3]}
         assert told.keys() == {first.chunk_index, second.chunk_index, third.chunk_index}
-        assert told[second.chunk_index or 0]["error_class"] == "invalid_pdf"
+        assert told[second.chunk_index or 0]["error_class"] == "bad_response"
         sequences = [body["data"]["sequence"] for body in bodies]
         assert len({*sequences}) == 4
         ledger.retry([new.id], action())

@@ -111,7 +111,7 @@ class RacePromises(LedgerCase):
             worker.fail(worker.take())
             again = partial(ledger.retry, [task_id], action())
             together(again, again)
-            assert stored(ledger, task_id).retry_count == 1
+            assert stored(ledger, task_id).requested_retry_count == 1
             worker.complete(worker.take())
         assert len(ledger.audit()) == 10
 

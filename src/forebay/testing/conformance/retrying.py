@@ -23,7 +23,8 @@ class RetryPromises(LedgerCase):
         clock.advance(5)
         assert ledger.retry([task_id], action()) == [Acted(task_id, "done")]
         task = stored(ledger, task_id)
-        assert (task.status, task.retry_count, task.generation) == (Status.PENDING, 1, 2)
+        assert (task.status, task.retry_count, task.generation) == (Status.PENDING, 0, 2)
+        assert (task.requested_retry_count, task.error_class, task.error_text) == (1, None, None)
         assert (task.available_at, task.finished_at, task.reschedule_count) == (clock.now(), None, 0)
         assert not worker.complete(worker.take()).fenced
         assert [past.outcome for past in ledger.history(task_id)] == ["rescheduled", "failed", "completed"]
@@ -62,36 +63,85 @@ class RetryPromises(LedgerCase):
         assert (task.available_at, task.wait_reason, task.retry_count) == (clock.now(), None, 0)
         assert [task.id for task in worker.claim(2)] == [held_back]
 
-    def test_automatic_and_explicit_retries_share_one_limit(self, ledger: Ledger, worker: Worker) -> None:
-        (task_id,) = put(ledger, lone(1, max_retries=2))
-        worker.settle(worker.take(), Failed(error_class="timeout", text="60 s", delay_s=0))
-        worker.fail(worker.take())
-        assert stored(ledger, task_id).retry_count == 1
-        assert ledger.retry([task_id], action())[0].done
-        worker.fail(worker.take())
+    def test_the_tasks_own_retries_begin_again_with_each_requested_retry(self, ledger: Ledger, worker: Worker) -> None:
+        (task_id,) = put(ledger, lone(1, max_retries=1))
+        for requested in range(4):
+            for own in range(2):
+                task = worker.take()
+                assert (task.retry_count, task.requested_retry_count) == (own, requested)
+                worker.settle(task, Failed(error_class="timeout", text="60 s", delay_s=0))
+            assert stored(ledger, task_id).status is Status.FAILED
+            assert ledger.retry([task_id], action())[0].done is (requested < 3)
+
+    def test_after_three_requested_retries_it_is_permanent_and_says_so(self, ledger: Ledger, worker: Worker) -> None:
+        (task_id,) = put(ledger, lone(1))
+        for _ in range(3):
+            worker.fail(worker.take(), "timeout", "60 s")
+            assert stored(ledger, task_id).error_text == "60 s"
+            assert ledger.retry([task_id], action())[0].done
+        worker.fail(worker.take(), "timeout", "60 s")
+        task = stored(ledger, task_id)
+        assert (task.error_class, (task.error_text or "")[:16]) == ("timeout", "PERMANENT: 60 s ")
         before = everything(ledger)
         (refused,) = ledger.retry([task_id], action())
         assert refused.outcome == LIMIT
-        assert "2 of 2" in refused.text
+        assert "3 of 3" in refused.text
         assert {**everything(ledger), "audit": []} == {**before, "audit": []}
 
-    def test_force_goes_over_the_limit_and_begins_to_count_anew(self, ledger: Ledger, worker: Worker) -> None:
-        (task_id,) = put(ledger, lone(1, max_retries=1))
-        for _ in range(2):
-            worker.settle(worker.take(), Failed(error_class="timeout", text="60 s", delay_s=0))
+    def test_force_goes_over_the_limit_and_begins_to_count_again(self, ledger: Ledger, worker: Worker) -> None:
+        (task_id,) = put(ledger, lone(1))
+        for _ in range(3):
+            worker.fail(worker.take())
+            ledger.retry([task_id], action())
+        worker.fail(worker.take())
         assert ledger.retry([task_id], action())[0].outcome == LIMIT
         assert ledger.retry([task_id], action(), force=True)[0].done
-        assert stored(ledger, task_id).retry_count == 0
-        worker.settle(worker.take(), Failed(error_class="timeout", text="60 s", delay_s=0))
-        assert (stored(ledger, task_id).status, stored(ledger, task_id).retry_count) == (Status.PENDING, 1)
+        assert stored(ledger, task_id).requested_retry_count == 0
+        worker.fail(worker.take())
+        assert ledger.retry([task_id], action())[0].done
 
-    def test_a_poisoned_task_may_be_retried(self, ledger: Ledger, clock: ManualClock) -> None:
+    def test_what_cannot_succeed_is_not_run_again_without_force(self, ledger: Ledger, worker: Worker) -> None:
+        (task_id,) = put(ledger, lone(1))
+        worker.fail(worker.take(), "invalid_pdf")
+        before = everything(ledger)
+        (refused,) = ledger.retry([task_id], action())
+        assert refused.outcome == "not_retryable"
+        assert "invalid_pdf" in refused.text
+        assert {**everything(ledger), "audit": []} == {**before, "audit": []}
+        assert ledger.retry([task_id], action(), force=True)[0].done
+        assert worker.take().id == task_id
+
+    def test_a_canceled_task_may_be_retried_any_number_of_times(self, ledger: Ledger) -> None:
+        (task_id,) = put(ledger, lone(1))
+        for _ in range(5):
+            ledger.cancel([task_id], action())
+            assert ledger.retry([task_id], action())[0].done
+        assert stored(ledger, task_id).requested_retry_count == 0
+
+    def test_a_job_that_may_have_holes_retries_what_can_succeed(self, ledger: Ledger, worker: Worker) -> None:
+        new = job_of(3, allow_holes=True)
+        put(ledger, new)
+        done, hopeless, failed = worker.claim(3)
+        worker.complete(done)
+        worker.fail(hopeless, "invalid_pdf")
+        worker.fail(failed)
+        worker.complete(worker.take("merge"))
+        assert ledger.retry([new.id], action())[0].done
+        assert [task.id for task in worker.claim(9)] == [failed.id]
+        assert stored(ledger, hopeless.id).status is Status.FAILED
+        worker.complete(failed := stored(ledger, failed.id))
+        worker.complete(worker.take("merge"))
+        assert job_row(ledger, new.id).status is Status.COMPLETED
+        assert ledger.retry([new.id], action())[0].outcome == "not_retryable"
+
+    def test_a_poisoned_task_may_be_retried_with_force(self, ledger: Ledger, clock: ManualClock) -> None:
         (task_id,) = put(ledger, lone(1))
         for _ in range(5):
             Worker(ledger, clock).take()
             clock.advance(20)
             ledger.rescue()
-        assert ledger.retry([task_id], action())[0].done
+        assert ledger.retry([task_id], action())[0].outcome == "not_retryable"
+        assert ledger.retry([task_id], action(), force=True)[0].done
         Worker(ledger, clock).take()
         clock.advance(20)
         ledger.rescue()
@@ -122,10 +172,13 @@ class RetryPromises(LedgerCase):
         assert job_row(ledger, new.id).status is Status.COMPLETED
 
     def test_a_chunk_at_its_limit_is_named_and_nothing_of_the_job_runs(self, ledger: Ledger, worker: Worker) -> None:
-        new = job_of(3, max_retries=0)
+        new = job_of(3)
         put(ledger, new)
-        for task in worker.claim(3):
-            worker.fail(task)
+        for again in range(4):
+            for task in worker.claim(3):
+                worker.fail(task)
+            if again < 3:
+                ledger.retry([new.id], action())
         before = everything(ledger)
         (refused,) = ledger.retry([new.id], action())
         assert refused.outcome == LIMIT
@@ -161,12 +214,14 @@ class RetryPromises(LedgerCase):
         assert ledger.retry([new.id], action())[0].done
         assert worker.claim(9) == ()
         second = worker.take("merge")
-        assert (second.generation, second.retry_count, second.id == first.id) == (2, 1, False)
+        assert (second.generation, second.requested_retry_count, second.id == first.id) == (2, 1, False)
         worker.complete(second)
         assert job_row(ledger, new.id).status is Status.COMPLETED
         assert statuses(ledger, new.id) == [Status.COMPLETED, Status.COMPLETED, Status.FAILED, Status.COMPLETED]
 
-    def test_the_retries_of_a_merge_are_limited_over_its_generations(self, ledger: Ledger, worker: Worker) -> None:
+    def test_requested_retries_of_a_merge_are_limited_over_its_generations(
+        self, ledger: Ledger, worker: Worker
+    ) -> None:
         new = job_of(1)
         put(ledger, new)
         worker.complete(worker.take())
@@ -176,7 +231,7 @@ class RetryPromises(LedgerCase):
         worker.fail(worker.take("merge"))
         assert ledger.retry([new.id], action())[0].outcome == LIMIT
         assert ledger.retry([new.id], action(), force=True)[0].done
-        assert worker.take("merge").retry_count == 0
+        assert worker.take("merge").requested_retry_count == 0
 
     def test_a_merge_of_an_older_generation_is_not_retried(self, ledger: Ledger, worker: Worker) -> None:
         new = job_of(1)

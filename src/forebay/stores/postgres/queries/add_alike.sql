@@ -1,18 +1,18 @@
 -- Adds pending tasks that differ by their ids and payloads alone. :ids values, :payloads values, JSON text, :kind, :lane,
 -- :tenant, :role, :job_id, :chunk_index, :generation, :priority, :flow, :idempotency_key, :payload_hash, :payload_blob,
--- :timeout_s, :deadline_at, :max_retries, :max_reschedules, :available_at, :wait_reason, :retry_count, :tag, :tags,
--- :claim_count, :now. No reply.
+-- :timeout_s, :deadline_at, :max_retries, :max_reschedules, :available_at, :wait_reason, :requested_retry_count,
+-- :page_start, :page_end, :tag, :tags, :claim_count, :now. No reply.
 WITH added AS (
     INSERT INTO forebay_tasks (
         id, payload, kind, lane, tenant, role, job_id, chunk_index, generation, priority, flow, idempotency_key,
         payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules, available_at, wait_reason,
-        retry_count, tag, tags, claim_count, status, created_at, later_at
+        requested_retry_count, page_start, page_end, tag, tags, claim_count, status, created_at, later_at
     )
     SELECT r.id, r.payload, :kind::text, :lane::text, :tenant::text, :role::text, :job_id::text, :chunk_index::bigint,
            :generation::bigint, :priority::integer, :flow::text, :idempotency_key::text, :payload_hash::text,
            :payload_blob::text, :timeout_s::float8, :deadline_at::float8, :max_retries::bigint,
-           :max_reschedules::bigint, :available_at::float8, :wait_reason::text, :retry_count::bigint, :tag::bigint,
-           :tags::text, :claim_count::bigint, 'pending', :now,
+           :max_reschedules::bigint, :available_at::float8, :wait_reason::text, :requested_retry_count::bigint,
+           :page_start::bigint, :page_end::bigint, :tag::bigint, :tags::text, :claim_count::bigint, 'pending', :now,
            CASE WHEN :tag::bigint IS NULL THEN :available_at::float8 END
     FROM unnest(:ids::text[], :payloads::text[]) AS r (id, payload)
     RETURNING seq

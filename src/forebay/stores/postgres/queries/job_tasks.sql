@@ -8,7 +8,7 @@ SELECT t.id, t.kind, t.lane, t.tenant, CASE WHEN r.seq IS NULL THEN t.status ELS
        coalesce(r.token, t.claim_count), t.attempt_count, coalesce(r.session_id, t.session_id),
        coalesce(r.exchange_n, t.exchange_n), coalesce(r.claimed_at, t.claimed_at),
        coalesce(r.attempt_deadline_at, t.attempt_deadline_at), t.finished_at, t.cancel_requested_at, t.error_class,
-       t.error_text, t.result_blob
+       t.error_text, t.result_blob, t.requested_retry_count, t.page_start, t.page_end
 FROM forebay_tasks AS t
 LEFT JOIN forebay_running AS r ON r.seq = t.seq
 WHERE t.job_id = ANY (:ids::text[])

@@ -4,7 +4,7 @@ SELECT id, kind, lane, tenant, status, role, job_id, chunk_index, generation, pr
        idempotency_key, payload_hash, payload_blob, timeout_s, deadline_at, max_retries, max_reschedules,
        created_at, available_at, wait_reason, retry_count, reschedule_count, lost_count, claim_count,
        attempt_count, session_id, exchange_n, claimed_at, attempt_deadline_at, finished_at,
-       cancel_requested_at, error_class, error_text, result_blob, seq
+       cancel_requested_at, error_class, error_text, result_blob, requested_retry_count, page_start, page_end, seq
 FROM forebay_present
 WHERE true
   AND status = :status

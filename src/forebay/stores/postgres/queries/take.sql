@@ -21,7 +21,8 @@ WITH head AS (
            t.retry_count, t.reschedule_count, t.lost_count, t.claim_count + 1 AS claim_count, t.attempt_count,
            :session_id::text AS session_id, :n::bigint AS exchange_n, k.claimed_at,
            k.claimed_at + t.timeout_s + k.grace_s AS attempt_deadline_at, t.finished_at, t.cancel_requested_at,
-           t.error_class, t.error_text, t.result_blob, t.payload, t.seq
+           t.error_class, t.error_text, t.result_blob,
+           t.requested_retry_count, t.page_start, t.page_end, t.payload, t.seq
     FROM taken
     CROSS JOIN (SELECT :clock AS claimed_at, :grace_s::float8 AS grace_s OFFSET 0) AS k
     CROSS JOIN LATERAL (SELECT t.* FROM forebay_tasks AS t WHERE t.seq = taken.seq OFFSET 0) AS t

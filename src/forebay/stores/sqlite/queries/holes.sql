@@ -1,4 +1,4 @@
--- Chunks of a job that have no result. :job_id. Reply: chunk_index, error_class, error_text.
-SELECT chunk_index, error_class, error_text
+-- Chunks of a job that have no result. :job_id. Reply: rollup.Hole.
+SELECT chunk_index, error_class, error_text, page_start, page_end
 FROM tasks
 WHERE job_id = :job_id AND role = 'chunk' AND status IN ('failed', 'canceled')

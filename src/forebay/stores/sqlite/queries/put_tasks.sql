@@ -1,6 +1,6 @@
 -- Rewrites tasks after an action of a person. :rows [id, status, generation, tag, available_at, wait_reason,
 -- retry_count, reschedule_count, lost_count, finished_at, cancel_requested_at, error_class, error_text,
--- result_blob]. Those that are open again have no result any more. No reply.
+-- result_blob, requested_retry_count]. Those that are open again have no result any more. No reply.
 UPDATE tasks
 SET status = r.value ->> 1,
     generation = r.value ->> 2,
@@ -14,7 +14,8 @@ SET status = r.value ->> 1,
     cancel_requested_at = r.value ->> 10,
     error_class = r.value ->> 11,
     error_text = r.value ->> 12,
-    result_blob = r.value ->> 13
+    result_blob = r.value ->> 13,
+    requested_retry_count = r.value ->> 14
 FROM jsonb_each(:rows) AS r
 WHERE tasks.id = r.value ->> 0;
 
