@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from forebay.errors import StoreClosed
+from forebay.supervisor import SupervisedThread
 
 Resource = TypeVar("Resource")
 T = TypeVar("T")
@@ -40,7 +42,9 @@ class StoreThread(Generic[Resource]):
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._runs_on: int | None = None
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._group: list[Call[Resource] | None] = []
+        self._ended = False
+        self._thread = SupervisedThread(name, self._work)
         self._thread.start()
 
     def submit(self, step: Callable[[Resource], T]) -> Future[T]:
@@ -68,29 +72,33 @@ class StoreThread(Generic[Resource]):
             if not self._closed:
                 self._closed = True
                 self._queue.put(None)
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout_s)
-            # A step that closes its own store would wait for itself.
-            if self._runs_on != threading.get_ident() and self._turn.acquire(timeout=timeout_s):
-                self._turn.release()
+        self._thread.join(timeout_s)
+        # A step that closes its own store would wait for itself.
+        if self._runs_on != threading.get_ident() and self._turn.acquire(timeout=timeout_s):
+            self._turn.release()
 
     def _work(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group = [first]
-            last = False
-            while len(group) < MAX_GROUP:
-                try:
-                    call = self._queue.get_nowait()
-                except Empty:
-                    break
-                if call is None:
-                    last = True
-                    break
-                group.append(call)
-            with self._turn:
-                self._run_group(group)
-            if last:
-                return
+        try:
+            while not self._ended:
+                self._fill_group()
+                self._ended = self._group[-1] is None
+                calls = [call for call in self._group if call is not None]
+                if calls:
+                    with self._turn:
+                        self._run_group(calls)
+                self._group = []
+        except BaseException as error:
+            self._ended = self._ended or None in self._group
+            _fail([call for call in self._group if call is not None], error)
+            self._group = []
+            raise
+
+    def _fill_group(self) -> None:
+        """Wait for a call, and take along those that wait behind it; None is the end."""
+        self._group.append(self._queue.get())
+        with suppress(Empty):
+            while self._group[-1] is not None and len(self._group) < MAX_GROUP:
+                self._group.append(self._queue.get_nowait())
 
     def _run_group(self, group: Sequence[Call[Resource]]) -> None:
         taken = [call for call in group if call.future.set_running_or_notify_cancel()]
@@ -100,8 +108,13 @@ class StoreThread(Generic[Resource]):
         try:
             self._run(taken)
         except BaseException as error:  # noqa: BLE001 - whatever it was, the callers must hear of it
-            for call in taken:
-                if not call.future.done():
-                    call.future.set_exception(error)
+            _fail(taken, error)
         finally:
             self._runs_on = None
+
+
+def _fail(calls: Sequence[Call[Resource]], error: BaseException) -> None:
+    """Tell those who wait for an answer that there is none."""
+    for call in calls:
+        if not call.future.done():
+            call.future.set_exception(error)

@@ -197,11 +197,11 @@ def test_close_waits_for_what_was_handed_in_before(store: Store) -> None:
     closing.join(SOON_S)
     assert not closing.is_alive()
     assert [future.result(0) for future in futures] == list(range(MAX_GROUP + 3))
-    assert not store.thread._thread.is_alive()
+    assert not store.thread._thread.is_alive
 
 
 def test_a_program_that_ends_does_not_hang_on_its_store(store: Store) -> None:
-    assert store.thread._thread.daemon
+    assert store.thread._thread._thread.daemon
 
 
 def test_close_gives_up_on_a_store_that_hangs(store: Store) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from forebay.errors import ForebayError
 from forebay.observe import emit, subscribe
+from forebay.supervisor import SupervisedThread
 
 ALERTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "task_failed": ("alert.dead_letter", ("kind", "error_class")),
@@ -43,7 +43,7 @@ class Alerts:
         self._now = now
         self._last: dict[str, None] = {}
         self._waiting: queue.Queue[Alert | None] = queue.Queue(_MOST_WAITING)
-        self._thread = threading.Thread(target=self._run, name="forebay-alerts", daemon=True)
+        self._thread = SupervisedThread("forebay-alerts", self._run)
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> Alerts:
@@ -84,4 +84,5 @@ class Alerts:
             self._waiting.put(None, timeout=_LEAVE_S)
         except queue.Full:
             return
+        self._thread.stop()
         self._thread.join(_LEAVE_S)

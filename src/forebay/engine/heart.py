@@ -12,6 +12,7 @@ from forebay.errors import StoreError
 from forebay.model.exchange import Hold, Renewal
 from forebay.observe import emit
 from forebay.stores.base import Ledger
+from forebay.supervisor import SupervisedThread
 
 _BEATS_PER_LEASE = 3
 _LEAST_BETWEEN_S = 0.5
@@ -40,7 +41,7 @@ class Heart:
         self._ticked = time.monotonic()
         self._due = threading.Event()
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._live, name="forebay-heart", daemon=True)
+        self._thread = SupervisedThread("forebay-heart", self._live)
 
     def start(self) -> None:
         self._thread.start()
@@ -56,6 +57,7 @@ class Heart:
     def stop(self) -> None:
         self._end.set()
         self._due.set()
+        self._thread.stop()
         self._thread.join(self._lease_s)
 
     def _live(self) -> None:

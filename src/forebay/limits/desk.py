@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 
 from forebay.clock import steady
 from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreError, StoreUnreachable
-from forebay.limits.line import Line
+from forebay.limits.line import Line, Progress
 from forebay.limits.share import Share
-from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Terms
 from forebay.observe import emit
 from forebay.stores.limit_base import LimitStore
+from forebay.supervisor import Failures
 
 _PATIENCE_S = 1.0  # a store that is restarted quickly causes no share
 _GONE = (StoreUnreachable, MaybeApplied, StoreBusy)
@@ -29,16 +31,21 @@ class Desk:
         store: LimitStore,
         sid: str,
         label: str,
-        poke: Callable[[], None],
+        poke: Callable[[Desk], None],
         known: Callable[[], Terms | None] = lambda: None,
         healed: Callable[[], None] = lambda: None,
+        progress: Progress | None = None,
     ) -> None:
         self.limit = limit
-        self._make: Callable[[LimitStore], Line] = lambda each: Line(limit, each, sid, label, poke)
-        self._poke = poke
+        self.failures = Failures()
+        # Of the limiter's thread: when it looks here next, and until when it does so by itself.
+        self.next_look_at = math.inf
+        self.awake_until = 0.0
+        self._poke = partial(poke, self)
+        self._make: Callable[..., Line] = partial(Line, limit, sid=sid, label=label, poke=self._poke)
         self._known = known
         self._healed = healed
-        self.main = self._make(store)
+        self.main = self._make(store=store, progress=progress)
         self._spare: Line | None = None
         self._missed = False
         self._told = False
@@ -54,7 +61,8 @@ class Desk:
 
     @property
     def degraded(self) -> bool:
-        return self.main.failed_at is not None
+        """Whether the store does not answer, or the limiter's own thread fails here again and again."""
+        return self.main.failed_at is not None or self.failures.count > 0
 
     @property
     def lacks_processes(self) -> bool:
@@ -62,26 +70,27 @@ class Desk:
         terms = self.main.terms or self._known()
         return self.degraded and terms is not None and terms["down"] == "share" and not self._processes(terms)
 
-    def missed(self, error: StoreError, asked_at: float) -> list[Waiter]:
-        """The store did not answer. Return the waiters to wake, with what went wrong."""
+    def missed(self, error: StoreError, asked_at: float) -> None:
+        """The store did not answer: settle the waiters that cannot wait for it with what went wrong."""
         now = steady()
         with self.main.lock:
             self.main.missed(error, now, asked_at)
             self._missed = True
             terms = self.main.terms or self._cold_terms(error)
             if terms is None or isinstance(error, StoreClosed):
-                return self.main.give_up(error)
+                self.main.give_up(error)
+                return
             if not self._told:
                 self._told = True
                 emit("limit_degraded", limit=self.limit, policy=terms["down"], error_code=error.code)
             if terms["down"] == "fail":
                 if not isinstance(error, StoreUnreachable):
                     self.main.failure = StoreUnreachable(error.what, remedy=error.remedy)
-                return self.main.give_up(self.main.failure or error)
-            tried = self.main.tried()
+                self.main.give_up(self.main.failure or error)
+                return
+            self.main.tried()
             if terms["down"] == "share" and self._spare is None and now - self._silent_since(now) >= _PATIENCE_S:
                 self._begin_share(terms)
-        return tried
 
     def _cold_terms(self, error: StoreError) -> Terms | None:
         """Return the terms of a limit that continues although its store has never answered."""
@@ -92,7 +101,7 @@ class Desk:
         processes = self._processes(terms)
         if processes:
             share = Share(self.limit, terms, processes, lambda: self.main.open_count)
-            self._spare = self._make(share)
+            self._spare = self._make(store=share)
             self._move(self.main, self._spare)
             emit("limit_shared", limit=self.limit, processes=processes, **share.bounds)
             self._poke()

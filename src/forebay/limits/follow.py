@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from forebay.errors import BadInput, StoreError
 from forebay.limits import written
 from forebay.observe import emit
+from forebay.supervisor import SupervisedThread
 
 if TYPE_CHECKING:
     from forebay.limits.limiter import Limiter
 
 EVERY_S = 2.0
+_END_WITHIN_S = 5.0
 _LAYER = "file"
 _TABLE = "limits"
 _ADDRESS = "address"
@@ -51,14 +53,14 @@ class FollowedFile:
         self._done: Values | None = None
         self._complaint = ""
         self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: SupervisedThread | None = None
 
     def start(self) -> Self:
         """Look now, and from time to time on a thread of its own."""
         self.look()
         if self._thread is None and not self._settled:
             self._ended.clear()
-            self._thread = threading.Thread(target=self._run, name="forebay-limits-file", daemon=True)
+            self._thread = SupervisedThread("forebay-limits-file", self._run)
             self._thread.start()
         return self
 
@@ -66,7 +68,8 @@ class FollowedFile:
         """What was written stays."""
         self._ended.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.stop()
+            self._thread.join(_END_WITHIN_S)
             self._thread = None
 
     def __enter__(self) -> Self:

@@ -17,6 +17,7 @@ from forebay.errors import BadInput, Busy, NotFound, StoreClosed, StoreError
 from forebay.ids import shown
 from forebay.limits.decorating import F, decorator
 from forebay.limits.desk import Desk
+from forebay.limits.line import Progress
 from forebay.limits.pump import Pump
 from forebay.limits.slot import Slot
 from forebay.limits.usage import Usage, usage_of
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WAIT_S = 30.0
 _MAX_WAIT_S = 86_400.0 * 366
+_MOST_DESKS = 1000  # that are kept though nobody uses them
 _alive: weakref.WeakSet[Limiter] = weakref.WeakSet()
 
 
@@ -83,6 +85,7 @@ class Limiter:
         self._end = weakref.finalize(self, _abandon, self._pump, self._store)
         self._end.atexit = False
         self._desks: dict[str, Desk] = {}
+        self._progress: dict[str, Progress] = {}
         self._stop_listening: Callable[[], None] | None = None
 
     def after_fork(self) -> None:
@@ -144,7 +147,7 @@ class Limiter:
         """The store does not know the limit: it may have forgotten what we know."""
         known = self._said_of(desk.limit)
         for layer, said in known:
-            self._write(layer, desk.limit, said.values, version=desk.main.version, who=said.who)
+            self._write(layer, desk.limit, said.values, version=desk.main.progress.version, who=said.who)
         return bool(known)
 
     def _said_of(self, name: str) -> list[tuple[str, Said]]:
@@ -266,7 +269,7 @@ class Limiter:
         if desk is not None:
             with desk.main.lock:
                 desk.main.again()
-            self._pump.poke()
+            self._pump.poke(desk)
 
     def names(self) -> list[str]:
         return self._store.names()
@@ -348,17 +351,17 @@ class Limiter:
         if desk is None:
             check_name("limit", name)
             with self._lock:
-                desk = self._desks.get(name)
-                if desk is None:
-                    if self._stop_listening is None:
-                        self._stop_listening = self._store.listen(self._sid, self._pump.heard)
-                    _flush_in_children(self)
-                    desk = self._new_desk(name)
-                    self._pump.add(desk)
-                    self._desks[name] = desk
+                desk = self._desks.get(name) or self._pump.find(name) or self._new_desk(name)
+                self._desks[name] = desk
+                while len(self._desks) > _MOST_DESKS:
+                    # Whoever still uses it has it, and finds it again; what its session must know stays.
+                    del self._desks[next(iter(self._desks))]
         return desk
 
     def _new_desk(self, name: str) -> Desk:
+        if self._stop_listening is None:
+            self._stop_listening = self._store.listen(self._sid, self._pump.heard)
+            _flush_in_children(self)
         # The pump's threads know the desks, and must not keep the limiter itself.
         me = weakref.ref(self)
 
@@ -371,7 +374,10 @@ class Limiter:
             if limiter is not None:
                 limiter._write_late(name)  # noqa: SLF001 - ours
 
-        return Desk(name, self._store, self._sid, self._label, self._pump.poke, known, healed)
+        progress = self._progress.setdefault(name, Progress())
+        desk = Desk(name, self._store, self._sid, self._label, self._pump.poke, known, healed, progress)
+        self._pump.add(desk)
+        return desk
 
     def close(self) -> None:
         """Tell the store what was given back, and end the threads."""

@@ -12,7 +12,7 @@ from forebay.clock import steady
 from forebay.errors import StoreError
 from forebay.limits.call import Call
 from forebay.limits.fitting import misfit
-from forebay.limits.waiting import Waiter
+from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
 from forebay.stores.limit_base import LimitStore
 
@@ -22,6 +22,23 @@ _CONFIRM_LATER_S = 0.015
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _MAX_RUNS = 16
+
+
+class Turn:
+    """Held by whoever asks the store just now; one that is lost on the way keeps nobody from asking."""
+
+    __slots__ = ("__weakref__",)
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a session must not forget of a limit as long as its process lives; the line itself may be made again."""
+
+    acked: int = 0
+    heard: int = 0
+    next: int = 1
+    version: int = 0
+    terms: Terms | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -45,21 +62,29 @@ class Party:
 class Line:
     """Not safe by itself: hold `lock` for every method. Times are local and steady; instants are the store's."""
 
-    def __init__(self, limit: str, store: LimitStore, sid: str, label: str, poke: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        limit: str,
+        store: LimitStore,
+        sid: str,
+        label: str,
+        poke: Callable[[], None],
+        *,
+        progress: Progress | None = None,
+    ) -> None:
         self._poke = poke
+        self.progress = progress or Progress()
         self.limit = limit
         self.store = store
         self.sid = sid
         self.label = label
-        self.lock = threading.Lock()
-        self.busy: object = None
-        """Whoever asks just now."""
-        self.terms: Terms | None = None
+        # Reentrant, since a signal handler that gives a slot back may interrupt its own thread here.
+        self.lock = threading.RLock()
+        self._turn: weakref.ref[Turn] | None = None
         self.answer: Answer | None = None
         self.failure: StoreError | None = None
         self.failed_at: float | None = None
         self.sure_until = 0.0
-        self.version = 0
         self._parties: dict[int, Party] = {}
         self._numbers = 0
         self._open: dict[int, weakref.ref[Call]] = {}
@@ -70,18 +95,32 @@ class Line:
         self._restarts: dict[int, Waiter] = {}
         self._done: list[Done] = []
         self._hints: list[Hint] = []
-        self._sent = (0, 0)
-        self._changed = False
+        self._settled: list[Waiter] = []
+        self._asked_at = 0.0
+        self._changed_at: float | None = None
         self._again_at = 0.0
         self._flush_at = 0.0
         self._confirm_at: float | None = None
         self.retry_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
-        self._acked = 0
-        self._heard = 0
-        self._next = 1
         self._seen = -1
         self._seen_at = 0.0
+
+    @property
+    def terms(self) -> Terms | None:
+        return self.progress.terms
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody asks the store just now."""
+        return self._turn is not None and self._turn() is not None
+
+    def begin(self, turn: Turn) -> None:
+        self._turn = weakref.ref(turn)
+
+    def end(self, turn: Turn) -> None:
+        if self._turn is not None and self._turn() in {turn, None}:
+            self._turn = None
 
     @property
     def waiting(self) -> int:
@@ -96,6 +135,11 @@ class Line:
     def active(self) -> bool:
         """Whether its session has to be kept alive."""
         return bool(self._open or self._parties or self._done)
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether the store has not heard all of what it must know before its session ends."""
+        return bool(self._done or self._hints)
 
     @property
     def open_count(self) -> int:
@@ -142,7 +186,7 @@ class Line:
             self._numbers += 1
             new.waiters.append(waiter)
             self._parties[new.id] = new
-        self._changed = True
+        self.again()
 
     def leave(self, waiter: Waiter) -> bool:
         """Whether it was still waiting; the store hears of it with the next request."""
@@ -150,7 +194,7 @@ class Line:
             if waiter in party.waiters:
                 party.waiters.remove(waiter)
                 self._drop_empty(party)
-                self._changed = True
+                self.again()
                 return True
         for call_id, each in self._restarts.items():
             if each is waiter:
@@ -160,15 +204,16 @@ class Line:
 
     def _drop_empty(self, party: Party) -> None:
         if not party.waiters:
-            del self._parties[party.id]
+            self._parties.pop(party.id, None)
 
     def finish(self, call_id: int, outcome: str, units: dict[str, int] | None = None) -> None:
         """Give a call back; twice is harmless."""
         if call_id in self._open:
-            del self._open[call_id]
-            self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
-            if len(self._done) == 1:
+            if not self._done:
                 self._flush_at = steady() + LINGER_S
+            # In this order: what is interrupted between the two is said twice, not lost.
+            self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
+            del self._open[call_id]
 
     def fade(self, call: Call, outcome: str) -> None:
         """Give a call back when the provider cannot work on it any more: it was cut off, not ended."""
@@ -189,18 +234,19 @@ class Line:
     def _collect(self) -> None:
         """An exception that came from nowhere, a signal's say, may have lost a call between two lines of ours."""
         while self._dropped:
-            dropped = self._dropped.popleft()
+            dropped = self._dropped[0]
             for call_id in [number for number, each in self._open.items() if each is dropped]:
                 self.finish(call_id, "")
+            self._dropped.popleft()
 
     def refused(self, hint: Hint) -> None:
         self._hints.append(hint)
-        self._changed = True
+        self.again()
 
     def restart(self, waiter: Waiter, call_id: int) -> None:
         """Ask for a call to count from now on."""
         self._restarts[call_id] = waiter
-        self._changed = True
+        self.again()
 
     def due_at(self, now: float) -> float | None:
         """When the store has to be asked next; None when there is nothing to ask for."""
@@ -209,10 +255,10 @@ class Line:
         due: list[float] = []
         if self._fading:
             due.append(self._faded(now))
-        if self._changed:
-            due.append(now)
+        if self._changed_at is not None:
+            due.append(min(now, self._changed_at))
         if self._done:
-            due.append(now if self.crowded else self._flush_at)
+            due.append(min(now, self._flush_at) if self.crowded else self._flush_at)
         if self._parties:
             due.append(self._again_at)
             if self._confirm_at is not None:
@@ -228,7 +274,7 @@ class Line:
         return now if over else min(until for until, _, _ in self._fading)
 
     def ask(self, now: float) -> Ask:
-        ask = self._said(now, self._acked + 1)
+        ask = self._said(now, self.progress.acked + 1)
         for party in self._parties.values():
             party.told = True
         runs: list[Wish] = [
@@ -246,14 +292,20 @@ class Line:
         ask["hints"] = [*self._hints]
         ask["starts"] = [*self._restarts]
         ask["runs"] = runs
-        self._sent = (len(self._done), len(self._hints))
-        self._changed = False
+        self._asked_at = now
+        self._changed_at = None
         self._confirm_at = None
         return ask
 
     def again(self) -> None:
         """Ask at once, whatever was said before."""
-        self._changed = True
+        if self._changed_at is None:
+            self._changed_at = steady()
+
+    def overdue_s(self, now: float) -> float:
+        """For how long nobody has got around to what the store has to be asked."""
+        due_at = self._asked_at if self.busy else self.due_at(now)
+        return 0.0 if due_at is None else max(0.0, now - due_at)
 
     def beat(self, now: float) -> Ask:
         return self._said(now, 0)
@@ -262,13 +314,13 @@ class Line:
         return {
             "sid": self.sid,
             "n": n,
-            "heard": self._heard,
-            "next": self._next,
+            "heard": self.progress.heard,
+            "next": self.progress.next,
             "label": self.label,
             "seen": self._seen,
             "elapsed": int((now - self._seen_at) * 1000),
-            "version": self.version,
-            "acked": self._acked,
+            "version": self.progress.version,
+            "acked": self.progress.acked,
             "sure": int(now < self.sure_until),
             "tv": self.answer["tv"] if self.answer else -1,
             "done": [],
@@ -277,69 +329,79 @@ class Line:
             "runs": [],
         }
 
-    def take(self, ask: Ask, answer: Answer, asked_at: float, now: float) -> list[Waiter]:
-        """Apply an answer, and tell whom to wake."""
+    def take(self, ask: Ask, answer: Answer, asked_at: float, now: float) -> None:
+        """Apply an answer, and settle those whom it is for."""
         self._healed()
         if answer["status"] != "ok":
-            return []
+            return
         self._note(answer, asked_at)
         if ask["n"] == 0:
-            return self._misfits(answer["tv"]) + self.granted(answer["grants"], now)
+            self._refuse_misfits(answer["tv"])
+            self.granted(answer["grants"], now)
+            return
+        if ask["n"] <= self.progress.acked:
+            return  # asked for twice, and answered before
         self.answer = answer
-        self._acked = ask["n"]
-        done, hints = self._sent
-        del self._done[:done]
-        del self._hints[:hints]
-        woken = self._misfits(answer["tv"]) + self.granted(answer["grants"], now)
+        self.progress.acked = ask["n"]
+        del self._done[: len(ask["done"])]
+        del self._hints[: len(ask["hints"])]
+        self._refuse_misfits(answer["tv"])
+        self.granted(answer["grants"], now)
         self._confirm_at = None if not answer["grants"] else now + self._confirm_s
-        woken += self._restarted(ask, answer)
-        woken += self.tried()
+        self._restarted(ask, answer)
+        self.tried()
         wait = self.wait
         self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
         if self._parties and wait is None:
-            self._changed = True  # they came while we asked
-        return woken
+            self.again()  # they came while we asked
 
-    def _misfits(self, tv: int) -> list[Waiter]:
+    def _settle(self, waiter: Waiter, result: Result) -> None:
+        waiter.settle(result)
+        self._settled.append(waiter)
+
+    @property
+    def settled(self) -> list[Waiter]:
+        """Those who have their answer and were not woken yet."""
+        return [*self._settled]
+
+    def woken(self, waiters: list[Waiter]) -> None:
+        gone = {*waiters}
+        self._settled = [each for each in self._settled if each not in gone]
+
+    def _refuse_misfits(self, tv: int) -> None:
         """Those who would wait for ever under these terms; looked for once under each."""
-        woken: list[Waiter] = []
         for party in [*self._parties.values()]:
             if party.seen == tv or self.terms is None or not party.told:
                 continue
             party.seen = tv
             error = misfit(self.limit, self.terms, party.units)
             if error is not None:
-                del self._parties[party.id]
-                self._changed = True
-                woken += party.waiters
                 for waiter in party.waiters:
-                    waiter.settle(error)
-        return woken
+                    self._settle(waiter, error)
+                del self._parties[party.id]
+                self.again()
 
-    def tried(self) -> list[Waiter]:
+    def tried(self) -> None:
         """Take those who wanted one answer only, and have it now, out of the line."""
-        woken: list[Waiter] = []
         before = 0
         for party in [*self._parties.values()]:
             stays: deque[Waiter] = deque()
             for waiter in party.waiters:
                 if waiter.once and party.told:
                     waiter.wait_seen = self._wait_behind(before)
-                    waiter.settle(None)
-                    woken.append(waiter)
+                    self._settle(waiter, None)
+                    self.again()
                 else:
                     stays.append(waiter)
                 before += 1
             party.waiters = stays
             self._drop_empty(party)
-        self._changed = self._changed or bool(woken)
-        return woken
 
     def _note(self, answer: Answer, asked_at: float) -> None:
-        self.version = max(self.version, answer["v"])
+        self.progress.version = max(self.progress.version, answer["v"])
         self._seen, self._seen_at = answer["now"], asked_at
         if answer["terms"]:
-            self.terms = answer["terms"][0]
+            self.progress.terms = answer["terms"][0]
         if self.terms is not None:
             self.sure_until = max(self.sure_until, asked_at + self.terms["lease"] / 1000)
 
@@ -348,47 +410,62 @@ class Line:
         """Until we confirm what we were given, the next is given to others, if any wait: then our next request does."""
         return _CONFIRM_LATER_S if self.answer is not None and self.answer["others"] > 0 else _CONFIRM_S
 
-    def granted(self, grants: list[Grant], now: float) -> list[Waiter]:
+    def granted(self, grants: list[Grant], now: float) -> None:
         """Share out what was granted; what nobody waits for any more goes back unsent."""
-        woken: list[Waiter] = []
         for grant in grants:
-            if grant["g"] <= self._heard:
+            if grant["g"] <= self.progress.heard:
                 continue
-            calls = [
-                self._opened(call_id, grant["at"]) for call_id in range(grant["first"], grant["first"] + grant["count"])
-            ]
-            self._heard = grant["g"]
-            self._next = max(self._next, grant["first"] + grant["count"])
-            self._confirm_at = now + self._confirm_s
+            calls: list[Call] = []
             party = self._parties.get(grant["run"])
-            for call in calls:
-                if party is None or not party.waiters:
-                    self.finish(call.id, "unsent")
-                    continue
-                waiter = party.waiters.popleft()
-                waiter.settle(call)
-                woken.append(waiter)
-            if party is not None:
-                self._drop_empty(party)
-        return woken
+            try:
+                ids = range(grant["first"], grant["first"] + grant["count"])
+                calls.extend(self._opened(call_id, grant["at"]) for call_id in ids)
+                self.progress.next = max(self.progress.next, grant["first"] + grant["count"])
+                self.progress.heard = grant["g"]
+                self._confirm_at = now + self._confirm_s
+                self._share_out(calls, party)
+            except BaseException:
+                self._take_back(grant, calls, party)
+                raise
+
+    def _take_back(self, grant: Grant, calls: list[Call], party: Party | None) -> None:
+        """Sharing out was interrupted: what reached nobody goes back, unless it will be granted once more."""
+        if self.progress.heard < grant["g"]:
+            for number in range(grant["first"], grant["first"] + grant["count"]):
+                self._open.pop(number, None)
+            return
+        reached = {id(each.result) for each in (*self._settled, *(party.waiters if party else ()))}
+        for call in calls:
+            if id(call) not in reached:
+                self.finish(call.id, "unsent")
+
+    def _share_out(self, calls: list[Call], party: Party | None) -> None:
+        for call in calls:
+            while party is not None and party.waiters and party.waiters[0].done:
+                party.waiters.popleft()
+            if party is None or not party.waiters:
+                self.finish(call.id, "unsent")
+                continue
+            self._settle(party.waiters[0], call)
+            party.waiters.popleft()
+        if party is not None:
+            self._drop_empty(party)
 
     def _opened(self, call_id: int, at: int) -> Call:
         call = Call(self, call_id, at)
         self._open[call_id] = weakref.ref(call, self._drop)
         return call
 
-    def _restarted(self, ask: Ask, answer: Answer) -> list[Waiter]:
-        woken = []
+    def _restarted(self, ask: Ask, answer: Answer) -> None:
         stamps = {each["id"]: each["at"] for each in answer["starts"]}
         for call_id in ask["starts"]:
-            waiter = self._restarts.pop(call_id, None)
+            waiter = self._restarts.get(call_id)
             if waiter is not None:
                 call = self._open[call_id]() if call_id in stamps and call_id in self._open else None
                 if call is not None:
                     call.at = stamps[call_id]
-                waiter.settle(call)
-                woken.append(waiter)
-        return woken
+                self._settle(waiter, call)
+                del self._restarts[call_id]
 
     def missed(self, error: StoreError, now: float, asked_at: float) -> None:
         """The store did not answer: the same again, ever more rarely."""
@@ -397,7 +474,8 @@ class Line:
             self.failed_at = asked_at
         self.retry_at = now + self._pause_s
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
-        self._changed = self._changed or bool(self._parties or self._done or self._restarts or self._hints)
+        if self._parties or self._done or self._restarts or self._hints:
+            self.again()
 
     def _healed(self) -> None:
         self.failure = None
@@ -405,20 +483,19 @@ class Line:
         self.retry_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
 
-    def give_up(self, error: Exception) -> list[Waiter]:
+    def give_up(self, error: Exception) -> None:
         """All who wait get this error."""
-        waiters = [waiter for party in self.empty() for waiter in party.waiters]
-        waiters += self._restarts.values()
+        for waiter in [*self._restarts.values(), *(each for party in self._parties.values() for each in party.waiters)]:
+            self._settle(waiter, waiter.result or error)
         self._restarts.clear()
-        for waiter in waiters:
-            waiter.settle(error)
-        return waiters
+        self.empty()
 
     def empty(self) -> list[Party]:
         """Those who wait, to be served elsewhere."""
         parties = [*self._parties.values()]
         self._parties.clear()
-        self._changed = self._changed or bool(parties)
+        if parties:
+            self.again()
         return parties
 
     def age_s(self, call: Call, now: float) -> float:

@@ -2,54 +2,70 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from weakref import WeakValueDictionary
 
 from forebay.clock import steady
 from forebay.errors import NotFound, StoreClosed, StoreError
 from forebay.limits import telling
 from forebay.limits.desk import Desk
-from forebay.limits.line import LINGER_S, Line
+from forebay.limits.line import LINGER_S, Line, Turn
 from forebay.limits.waiting import Waiter, wake_all
 from forebay.model.limit_record import Answer, Ask, Grant
+from forebay.observe import emit
+from forebay.supervisor import SupervisedThread
 
+LOOP, HEARTBEAT, WAKE_UP = "forebay-limits", "forebay-limits-beat", "forebay-limits-wake-up"
 _ROUNDS = 2
 _IDLE_S = 3600.0
 _AWAKE_S = 0.05
 _BEAT_S = 4.0
+_LOCKED_S = 1.0  # nobody holds a line's lock for so long who is not stuck
 
 
 class Pump:
-    """A caller that may wait asks itself, for everybody; the rest is done by a thread, and timers by it alone."""
+    """A caller that may wait asks itself, for everybody; the rest is done by a thread, and timers by it alone.
+
+    The thread looks at desks that somebody pointed out, or whose time has come: others cost nothing.
+    """
 
     def __init__(self, define: Callable[[], Callable[[Desk], bool] | None]) -> None:
         self._define = define
-        self._desks: dict[str, Desk] = {}
+        self._desks: WeakValueDictionary[str, Desk] = WeakValueDictionary()
+        self._used: dict[Desk, None] = {}
+        """Those that may hold or want something, for the heartbeat."""
         self._lock = threading.Lock()
-        self._pokes: SimpleQueue[None] = SimpleQueue()
-        self._sleeps_until = math.inf
-        self._threads: list[threading.Thread] = []
+        self._pokes: SimpleQueue[Desk | None] = SimpleQueue()
+        self._agenda: list[tuple[float, int, Desk]] = []
+        self._order = itertools.count()
+        self._threads: list[SupervisedThread] = []
         self._beats = threading.Event()
         self._closed = False
 
     def add(self, desk: Desk) -> None:
         with self._lock:
             self._desks[desk.limit] = desk
-            if not self._threads:
-                for work, name in ((self._run, "forebay-limits"), (self._beat, "forebay-limits-beat")):
-                    thread = threading.Thread(target=work, name=name, daemon=True)
-                    self._threads.append(thread)
-                    thread.start()
+            if not self._threads and not self._closed:
+                loop, heartbeat = SupervisedThread(LOOP, self._run), SupervisedThread(HEARTBEAT, self._beat)
+                loop.start()
+                heartbeat.start()
+                self._threads = [loop, heartbeat]
 
-    def poke(self) -> None:
-        """Have the thread look at once."""
-        self._pokes.put(None)
+    def find(self, limit: str) -> Desk | None:
+        return self._desks.get(limit)
 
-    def poke_by(self, due_at: float) -> None:
-        if self._sleeps_until > due_at:
-            self.poke()
+    def poke(self, desk: Desk) -> None:
+        """Have the thread look at it at once."""
+        self._pokes.put(desk)
+
+    def poke_by(self, desk: Desk, due_at: float) -> None:
+        if desk.next_look_at > due_at:
+            self.poke(desk)
 
     def drive(self, desk: Desk, waiter: Waiter | None = None) -> None:
         """Ask now, on the caller's thread, unless somebody does already; they then do it for us.
@@ -58,16 +74,20 @@ class Pump:
         """
         line = desk.line
         due_at = None
-        for _ in range(_ROUNDS):
-            due_at = self._exchange_if_due(desk, line)
-            if due_at is None or due_at > steady() or (waiter is not None and waiter.done):
-                break
+        try:
+            for _ in range(_ROUNDS):
+                due_at = self._exchange_if_due(desk, line)
+                if due_at is None or due_at > steady() or (waiter is not None and waiter.done):
+                    break
+        except BaseException:
+            self.poke(desk)  # the others still wait
+            raise
         if due_at is not None:
-            self.poke_by(due_at)
+            self.poke_by(desk, due_at)
 
     def _exchange_if_due(self, desk: Desk, line: Line) -> float | None:
         """When it is time for another one after this; None when it is not, or whoever asks already will see to it."""
-        me = object()
+        turn = Turn()
         try:
             with line.lock:
                 if line.busy:
@@ -76,17 +96,31 @@ class Pump:
                 due_at = line.due_at(now)
                 if due_at is None or due_at > now:
                     return due_at
-                line.busy = me
+                line.begin(turn)
+                self._used[desk] = None
                 ask = line.ask(now)
             self._ask(desk, line, ask, line.store.exchange)
         finally:
             # However this ended: others must be able to go on.
-            if line.busy is me:
-                line.busy = None
+            line.end(turn)
         with line.lock:
             return line.due_at(steady())
 
     def _ask(self, desk: Desk, line: Line, ask: Ask, verb: Callable[[str, Ask], Answer]) -> None:
+        try:
+            self._apply(desk, line, ask, verb)
+        except Exception as error:
+            # A bug, or no memory: those who wait hear of it, and the next request says the same again.
+            with line.lock:
+                if ask["n"] > 0:
+                    line.give_up(error)
+                line.again()
+            raise
+        finally:
+            # Whatever went wrong after they were settled, they are woken.
+            _wake_settled(line)
+
+    def _apply(self, desk: Desk, line: Line, ask: Ask, verb: Callable[[str, Ask], Answer]) -> None:
         asked_at = steady()
         try:
             answer = verb(line.limit, ask)
@@ -94,18 +128,12 @@ class Pump:
                 self._unknown(desk, line)
                 return
         except StoreError as error:
-            wake_all(desk.missed(error, asked_at))
-            return
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait shall hear of it
-            with line.lock:
-                woken = line.give_up(error)
-            wake_all(woken)
+            desk.missed(error, asked_at)
             return
         with line.lock:
             before = line.wait
-            woken = line.take(ask, answer, asked_at, steady())
+            line.take(ask, answer, asked_at, steady())
             wait = line.wait
-        wake_all(woken)
         if answer["terms"]:
             self._beats.set()  # it may have to beat faster
         if wait is not None and (before is None or before["by"] != wait["by"]):
@@ -122,8 +150,7 @@ class Pump:
                 remedy=f"Define it: limiter.define(Limit({line.limit!r}, in_flight=…)), or `forebay limits set`.",
             )
             with line.lock:
-                woken = line.give_up(error)
-            wake_all(woken)
+                line.give_up(error)
         else:
             with line.lock:
                 line.again()
@@ -133,77 +160,151 @@ class Pump:
         desk = self._desks.get(limit)
         if desk is None:
             return
+        try:
+            self._share_out(desk, grants)
+        except Exception as error:  # noqa: BLE001 - on a thread of the store's, which has others to wake
+            desk.failures.report(WAKE_UP, error)
+            self.poke(desk)
+
+    def _share_out(self, desk: Desk, grants: list[Grant]) -> None:
         line = desk.main
-        with line.lock:
-            woken = line.granted(grants, steady())
-            if not grants:
-                line.again()
-            due_at = line.due_at(steady())
-        wake_all(woken)
+        try:
+            with line.lock:
+                line.granted(grants, steady())
+                if not grants:
+                    line.again()
+                due_at = line.due_at(steady())
+        finally:
+            _wake_settled(line)
         if not grants or due_at is not None:
-            self.poke_by(steady() + LINGER_S)
+            self.poke_by(desk, steady() + LINGER_S)
 
     def _run(self) -> None:
-        awake_until = 0.0
         while not self._closed:
-            # Until we know better: whoever has something for us while we look around wakes us once more.
-            self._sleeps_until = math.inf
             now = steady()
-            next_at = now + _IDLE_S
-            crowded = True
-            for desk in [*self._desks.values()]:
-                for line in desk.lines:
-                    self._exchange_if_due(desk, line)
-                    with line.lock:
-                        due_at = None if line.busy else line.due_at(now)
-                        crowded = crowded and line.crowded
-                    if due_at is not None:
-                        next_at = min(next_at, due_at)
-            now = steady()
-            if now < awake_until and not crowded:
-                # Whoever gives something back soon need not wake us for it; where others wait, they do it anyway.
-                next_at = min(next_at, now + LINGER_S)
-            self._sleeps_until = next_at
+            while self._agenda and self._agenda[0][0] <= now:
+                at, _, desk = heapq.heappop(self._agenda)
+                if at == desk.next_look_at:
+                    self._look(desk)
+            next_at = self._agenda[0][0] if self._agenda else math.inf
             try:
-                self._pokes.get(timeout=max(0.0, next_at - now))
-                # Much is going on: for a while we look around by ourselves.
-                awake_until = steady() + _AWAKE_S
-                while True:
-                    self._pokes.get_nowait()
+                poked = self._pokes.get(timeout=max(0.0, min(next_at - steady(), _IDLE_S)))
             except Empty:
                 continue
+            self._look_at_poked(poked)
+
+    def _look_at_poked(self, first: Desk | None) -> None:
+        poked = dict.fromkeys([first])
+        while True:
+            try:
+                poked[self._pokes.get_nowait()] = None
+            except Empty:
+                break
+        awake_until = steady() + _AWAKE_S
+        for desk in poked:
+            if desk is not None:
+                # Much is going on there: for a while we look by ourselves.
+                desk.awake_until = awake_until
+                self._look(desk)
+
+    def _look(self, desk: Desk) -> None:
+        """Ask for what is due, and note when to look again."""
+        # Until we know better: whoever has something for us while we look wakes us once more.
+        desk.next_look_at = math.inf
+        try:
+            next_at = self._serve(desk)
+            desk.failures.clear()
+        except Exception as error:  # noqa: BLE001 - one limit's trouble must not hold up the others
+            next_at = steady() + desk.failures.report(LOOP, error)
+        if next_at is not None:
+            desk.next_look_at = next_at
+            heapq.heappush(self._agenda, (next_at, next(self._order), desk))
+
+    def _serve(self, desk: Desk) -> float | None:
+        next_at = math.inf
+        crowded = True
+        for line in desk.lines:
+            self._exchange_if_due(desk, line)
+            _wake_settled(line)
+            with line.lock:
+                due_at = None if line.busy else line.due_at(steady())
+                crowded = crowded and line.crowded
+            if due_at is not None:
+                next_at = min(next_at, due_at)
+        now = steady()
+        if now < desk.awake_until and not crowded:
+            # Whoever gives something back soon need not wake us for it; where others wait, they do it anyway.
+            next_at = min(next_at, now + LINGER_S)
+        return None if next_at == math.inf else next_at
 
     def _beat(self) -> None:
         while not self._closed:
             pause_s = _BEAT_S
-            for desk in [*self._desks.values()]:
-                line = desk.main
-                if line.terms is not None:
-                    pause_s = min(pause_s, line.terms["beat"] / 1000)
-                if line.active or desk.degraded:
-                    with line.lock:
-                        ask = line.beat(steady())
-                    self._ask(desk, line, ask, line.store.renew)
+            for desk in [*self._used]:
+                terms = desk.main.terms
+                if terms is not None:
+                    pause_s = min(pause_s, terms["beat"] / 1000)
+                try:
+                    self._renew(desk)
+                except Exception as error:  # noqa: BLE001 - the other sessions have to be renewed
+                    desk.failures.report(HEARTBEAT, error)
             self._beats.wait(pause_s)
             self._beats.clear()
+
+    def _renew(self, desk: Desk) -> None:
+        """Renew the session at one limit, unless nobody gets its requests done: then its slots have to come back."""
+        line = desk.main
+        if not line.active and not desk.degraded:
+            self._used.pop(desk, None)
+            if line.active:  # since we looked
+                self._used[desk] = None
+            return
+        if not line.lock.acquire(timeout=_LOCKED_S):
+            emit("limit_stuck", limit=desk.limit, silent_s=_LOCKED_S)
+            return
+        try:
+            now = steady()
+            silent_s = line.overdue_s(now)
+            ask = line.beat(now)
+            stuck = line.terms is not None and silent_s > line.terms["lease"] / 1000
+        finally:
+            line.lock.release()
+        if stuck:
+            # A process that was frozen as a whole is about to do it.
+            self.poke(desk)
+            emit("limit_stuck", limit=desk.limit, silent_s=round(silent_s, 1))
+        else:
+            self._ask(desk, line, ask, line.store.renew)
 
     def stop(self) -> None:
         """Have the threads end, soon."""
         self._closed = True
-        self.poke()
+        for thread in self._threads:
+            thread.stop()
+        self._pokes.put(None)
         self._beats.set()
 
     def close(self) -> None:
         """Nobody is let in any more, and the store is told what was given back; what is held counts to its end."""
         self.stop()
         for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(1.0)
+            thread.join(1.0)
         error = StoreClosed("The limiter was closed.", remedy="Make another one.")
-        for desk in self._desks.values():
+        for desk in [*self._desks.values()]:
             with desk.main.lock:
-                woken = desk.main.give_up(error)
-                desk.main.again()
-            wake_all(woken)
+                desk.main.give_up(error)
+                if desk.main.unsaid:
+                    desk.main.again()
+            _wake_settled(desk.main)
             for _ in range(_ROUNDS):
                 self._exchange_if_due(desk, desk.main)
+
+
+def _wake_settled(line: Line) -> None:
+    """Forget them only when they were woken: what is interrupted in between wakes them twice, which is harmless."""
+    with line.lock:
+        settled = line.settled
+    if settled:
+        wake_all(settled)
+        with line.lock:
+            line.woken(settled)

@@ -110,7 +110,7 @@ class Slot:
                 if threading.get_ident() == _MAIN:
                     # Handlers of signals run here, between any two lines, and what they raise would leave the
                     # store's affairs half done.
-                    self._pump.poke()
+                    self._pump.poke(self._desk)
                 else:
                     self._pump.drive(self._desk, waiter)
                 waiter.wait(self._left_s())
@@ -128,7 +128,7 @@ class Slot:
                 if self._desk.line.store.instant:
                     self._pump.drive(self._desk, waiter)
                 else:
-                    self._pump.poke()
+                    self._pump.poke(self._desk)
                 await waiter.await_(self._left_s())
                 waiter = steps.send(waiter.result)
         except StopIteration as stop:
@@ -193,7 +193,7 @@ class Slot:
         if isinstance(waiter.result, Call):
             with waiter.result.line.lock:
                 waiter.result.line.finish(waiter.result.id, "unsent")
-        self._pump.poke()
+        self._pump.poke(self._desk)
 
     def _renewed(self, call: Call) -> Steps:
         """A grant that was used late counts from now on; one that is too old for that asks again, before all others."""
@@ -270,7 +270,7 @@ class Slot:
             call.line.refused(
                 {"kind": kind, "at": call.at, "wait": int(wait_s * 1000) if wait_s >= 0 else -1, "jitter": jitter}
             )
-        self._pump.poke()
+        self._pump.poke(self._desk)
         return call
 
     def failed(self) -> None:
@@ -293,7 +293,7 @@ class Slot:
         with line.lock:
             line.fade(call, self._outcome or "")
         self._ended = True
-        self._pump.poke()
+        self._pump.poke(self._desk)
         telling.released(self._desk)
 
     @property
@@ -352,7 +352,7 @@ class Slot:
             line.finish(call.id, outcome, self._settled)
             due_at = line.due_at(steady())
         if due_at is not None:
-            self._pump.poke_by(due_at)
+            self._pump.poke_by(self._desk, due_at)
 
 
 def _seconds(what: str, value: object, *, most: float) -> float:

@@ -20,7 +20,7 @@ _LATE_S = 5.0  # for a slot that was used so late that it has to stand in line o
 class Wish(Waiter):
     """One slot that is wished for; whoever wished is told in their loop, once, of the slot or of what went wrong."""
 
-    __slots__ = ("_told", "since", "units")
+    __slots__ = ("_told", "_was_told", "since", "units")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, units: dict[str, int], told: Told) -> None:
         super().__init__()
@@ -28,9 +28,12 @@ class Wish(Waiter):
         self.units = units
         self.since = steady()
         self._told = told
+        self._was_told = False
 
     def wake(self) -> None:
-        self._told(self)
+        if not self._was_told:
+            self._was_told = True
+            self._told(self)
 
 
 class Stand:
@@ -58,7 +61,7 @@ class Stand:
         elif line.store.instant:
             self._loop.call_soon(self._pump.drive, self._desk)
         else:
-            self._pump.poke()
+            self._pump.poke(self._desk)
         return wish
 
     def leave(self, wish: Wish) -> None:
@@ -72,7 +75,7 @@ class Stand:
                 with wish.result.line.lock:
                     wish.result.line.finish(wish.result.id, "unsent")
         wish.settle(None)
-        self._pump.poke()
+        self._pump.poke(self._desk)
 
     def slot(self, wish: Wish) -> Slot:
         """What a wish was granted, held from now on. Call its `astart()` before the call is made."""

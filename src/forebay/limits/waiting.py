@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from forebay.supervisor import report_failure
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -80,7 +82,7 @@ def wake_all(waiters: Iterable[Waiter]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[Waiter]] = defaultdict(list)
     for waiter in waiters:
         if waiter.loop is None or waiter.loop is here:
-            waiter.wake()
+            _wake([waiter])
         else:
             by_loop[waiter.loop].append(waiter)
     for loop, theirs in by_loop.items():
@@ -92,4 +94,7 @@ def wake_all(waiters: Iterable[Waiter]) -> None:
 
 def _wake(waiters: list[Waiter]) -> None:
     for waiter in waiters:
-        waiter.wake()
+        try:
+            waiter.wake()
+        except Exception as error:  # noqa: BLE001 - one caller's mistake must not keep the others asleep
+            report_failure(threading.current_thread().name, error, restart_count=0, pause_s=0.0)

@@ -135,6 +135,16 @@ EVENTS: dict[str, Event] = {
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
     "server_started": Event(_INFO, "The HTTP API can be reached at this address.", ("address", "keyed")),
     "server_stopped": Event(_INFO, "The HTTP API has answered its last request.", ("address",)),
+    "internal_thread_failed": Event(
+        _WARNING,
+        "An internal thread raised: a bug in Forebay, please report it. Its work begins again after a pause.",
+        ("thread", "error_class", "place", "restart_count", "pause_s"),
+    ),
+    "limit_stuck": Event(
+        _WARNING,
+        "This process did not get a limit's requests done for longer than the lease, so it renews its session no more.",
+        ("limit", "silent_s"),
+    ),
     "subscriber_failed": Event(
         _WARNING, "A subscriber to events raised; said once for each.", ("subscriber", "error_class")
     ),

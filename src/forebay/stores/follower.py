@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from forebay.errors import StoreClosed, StoreError
+from forebay.supervisor import SupervisedThread
 
 L = TypeVar("L")
 
@@ -28,7 +29,7 @@ class Follower(ABC, Generic[L]):
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: SupervisedThread | None = None
         self._closed = threading.Event()
 
     @abstractmethod
@@ -55,7 +56,7 @@ class Follower(ABC, Generic[L]):
             self._ear, self._mouth = socket.socketpair()
             self._ear.settimeout(0)
             self._mouth.settimeout(0)
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread = SupervisedThread(self._name, self._run)
             self._thread.start()
         self._poke()
 
@@ -75,27 +76,39 @@ class Follower(ABC, Generic[L]):
             self._forget()
             thread = self._thread
             self._poke()
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None:
+            thread.stop()
             thread.join(_END_WITHIN_S)
+            if not thread.is_alive:
+                self._ear.close()
+                self._mouth.close()
 
     def _run(self) -> None:
+        try:
+            self._follow_on()
+        except BaseException:
+            self._let_go()
+            raise
+        self._ear.close()
+        self._mouth.close()
+
+    def _follow_on(self) -> None:
         pause_s = _LEAST_PAUSE_S
         again = True
-        with self._ear, self._mouth:
-            while again and not self._closed.is_set():
-                try:
-                    link = self._dial()
-                except StoreError as error:
-                    _log.debug("%s_away error=%s", self._name, error)
-                else:
-                    began = time.monotonic()
-                    again = self._follow(link)
-                    if time.monotonic() - began > _MOST_PAUSE_S:
-                        pause_s = _LEAST_PAUSE_S
-                self._let_go()
-                if again:
-                    self._closed.wait(pause_s)
-                    pause_s = min(2 * pause_s, _MOST_PAUSE_S)
+        while again and not self._closed.is_set():
+            try:
+                link = self._dial()
+            except StoreError as error:
+                _log.debug("%s_away error=%s", self._name, error)
+            else:
+                began = time.monotonic()
+                again = self._follow(link)
+                if time.monotonic() - began > _MOST_PAUSE_S:
+                    pause_s = _LEAST_PAUSE_S
+            self._let_go()
+            if again:
+                self._closed.wait(pause_s)
+                pause_s = min(2 * pause_s, _MOST_PAUSE_S)
 
 
 def known_to_server(ready: threading.Event) -> None:

@@ -27,8 +27,10 @@ def line_at(store: MemoryLimits, sid: str) -> Line:
 def ask(line: Line, now: float = 0.0) -> list[Call]:
     """The calls that were granted in one exchange."""
     request = line.ask(now)
-    woken = line.take(request, line.store.exchange("api", request), now, now)
-    return [each.result for each in woken if isinstance(each.result, Call)]
+    line.take(request, line.store.exchange("api", request), now, now)
+    settled = line.settled
+    line.woken(settled)
+    return [each.result for each in settled if isinstance(each.result, Call)]
 
 
 def runs_after(joins: Callable[[Line], None]) -> int:

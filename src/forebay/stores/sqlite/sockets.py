@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forebay.stores.base import notify
+from forebay.supervisor import SupervisedThread
 
 if TYPE_CHECKING:
     import asyncio
@@ -89,7 +90,8 @@ class Ear:
             self._socket.close()
             raise
         if loop is None:
-            threading.Thread(target=self._listen, name="forebay-wake", daemon=True).start()
+            self._thread = SupervisedThread("forebay-wake", self._listen)
+            self._thread.start()
         else:
             self._socket.setblocking(False)  # noqa: FBT003 - its own signature
             loop.call_soon_threadsafe(loop.add_reader, self._socket, self._readable)
@@ -99,8 +101,12 @@ class Ear:
             pass
 
     def _readable(self) -> None:
-        if not self._receive() and self._loop is not None:
-            self._loop.remove_reader(self._socket)
+        more = False
+        try:
+            more = self._receive()
+        finally:
+            if not more and self._loop is not None:
+                self._loop.remove_reader(self._socket)
 
     def _receive(self) -> bool:
         """Whether there may be more to hear."""
@@ -109,15 +115,19 @@ class Ear:
         except BlockingIOError:
             return True
         except OSError:
-            return False
+            if self._closed:
+                return False
+            raise
         if message and not self._closed:
             notify(lambda: self._hear(message))
-        return bool(message)
+        return not self._closed
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
+        if self._loop is None:
+            self._thread.stop()
         with contextlib.suppress(OSError):
             self._path.unlink()
         with contextlib.suppress(OSError):
