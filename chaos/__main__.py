@@ -79,6 +79,11 @@ def engine(options: argparse.Namespace) -> int:
     if (root / "run").exists():
         sys.exit(f"{root / 'run'} is there already: name another --folder, or remove it.")
     folder = Folder(root=root / "run")
+    if options.disk_mb:
+        from chaos.engine import small_disk  # noqa: PLC0415
+
+        folder = Folder(root=root / "run", disk=root / "disk")
+        small_disk.mount(root / "disk", options.disk_mb)
     seconds = options.minutes * 60
     Conductor(
         Storm(folder=folder, seconds=seconds, seed=options.seed, kills=options.kills, sabotage=options.sabotage)
@@ -86,7 +91,8 @@ def engine(options: argparse.Namespace) -> int:
     verdict = judge(folder.root, least=20 if seconds >= 120 else 1, kills=options.kills or 0)
     kills = f" --kills {options.kills}" if options.kills else ""
     broken = f" --sabotage {options.sabotage}" if options.sabotage else ""
-    print(verdict.text(f"./dev chaos engine --minutes {options.minutes:g} --seed {options.seed}{kills}{broken}"))
+    disk = f" --disk-mb {options.disk_mb}" if options.disk_mb else ""
+    print(verdict.text(f"./dev chaos engine --minutes {options.minutes:g} --seed {options.seed}{kills}{broken}{disk}"))
     if options.folder is None and verdict.exit_code == checker.OK:
         shutil.rmtree(root)
     else:
@@ -151,6 +157,9 @@ def main() -> int:
     engines.add_argument("--kills", type=int, help="end the storm when so many workers were killed")
     engines.add_argument("--seed", default=secrets.token_hex(4))
     engines.add_argument("--folder", type=Path, help="keep file, blobs and journals here")
+    engines.add_argument(
+        "--disk-mb", type=int, default=0, metavar="MB", help="keep ledger and blobs on a small disk that fills up"
+    )
     engines.add_argument("--sabotage", choices=["forgetful", "unfenced"], default="", help="must be caught")
     engines.set_defaults(run=engine)
     fleets = verbs.add_parser("fleet", help="workers on PostgreSQL, Valkey and S3, which are struck as well")

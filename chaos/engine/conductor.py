@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import apsw
 from chaos import journal
 from chaos.engine import app, dice
 from chaos.engine.life import LEASE_S, Folder, Life
+from chaos.engine.small_disk import Filler
 from chaos.engine.stable import Horse, Stable
 from chaos.journal import Journal
 
@@ -65,6 +67,9 @@ class Conductor:
         self._stable = Stable(self._journal, mark, lambda: LEASE_S * self._chance.uniform(1.2, 1.7))
         self._workers = [Horse(f"w{number}") for number in range(plan.workers)]
         self._submitter = Horse("submitter")
+        disk = plan.folder.disk
+        dice_of_disk = random.Random(f"{plan.seed}/disk")
+        self._filler = None if disk is None else Filler(disk, self._journal, dice_of_disk)
         self._again: list[tuple[float, Horse]] = []
 
     def run(self) -> None:
@@ -72,6 +77,8 @@ class Conductor:
         self._journal.note("plan", seed=plan.seed, seconds=plan.seconds, kills=plan.kills, drain_s=plan.drain_s)
         try:
             self._storm()
+            if self._filler is not None:
+                self._filler.free()
             self._journal.note("calm")
             self._calm_down()
             self._drain()
@@ -82,6 +89,8 @@ class Conductor:
                     self._wait([horse], seconds=5.0)
             self._stable.look_for_leftovers(to_the_last=True)
             self._journal.close()
+            if plan.folder.disk is not None:
+                shutil.copytree(plan.folder.disk, plan.folder.root, dirs_exist_ok=True)
 
     def _life(self, name: str, *, armed: bool, failpoints: str = "") -> Life:
         """What the next process is told."""
@@ -96,7 +105,9 @@ class Conductor:
         )
 
     def _befall(self) -> None:
-        """What else strikes in a storm, besides workers."""
+        """Strike what is not a worker: here the disk, if it is a small one."""
+        if self._filler is not None:
+            self._filler.look()
 
     def _storm(self) -> None:
         life = self._life("submitter", armed=True)

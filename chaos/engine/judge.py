@@ -20,17 +20,27 @@ _KILLED = -9
 def judge(root: Path, *, least: int = 0, kills: int = 0) -> Verdict:
     """`least` is how often each fault must have struck; with fewer of any, the run proves nothing."""
     evidence = gather(root)
-    found = verdict(evidence)
+    filled = evidence.struck("disk full")
+    freed = [record["m"] for record in evidence.struck("disk free")]
+    full = [(record["m"], ends) for record, ends in zip(filled, freed, strict=False)]
+    gave_up = judge_processes.out_waited(evidence, full, judge_processes.GRACE_S)
+    found = verdict(evidence, slow=bool(filled), out_waited=gave_up)
     struck = faults(evidence)
+    if filled:
+        codes = [record.get("code") for record in evidence.submitted]
+        codes += [record["error_code"] for record in evidence.told("store_failed")]
+        struck |= {"disk filled": len(filled), "calls refused by a full disk": codes.count("store_full")}
     figures = {"workers killed": killed(evidence), **struck, **found.figures}
     wanted = dict.fromkeys(struck, least) | {"workers killed": kills}
     missing = [f"{name} {figures[name]} of {count}" for name, count in wanted.items() if figures[name] < count]
     return Verdict(found.violations, figures, missing)
 
 
-def verdict(evidence: Evidence, *, fleet: bool = False, out_waited: Collection[str] = ()) -> Verdict:
-    """What is to be said of the work alone, whatever befell it."""
-    processes = judge_processes.processes(evidence, fleet=fleet, out_waited=out_waited)
+def verdict(
+    evidence: Evidence, *, fleet: bool = False, slow: bool = False, out_waited: Collection[str] = ()
+) -> Verdict:
+    """What is to be said of the work alone, whatever befell it; `slow` if its disk was full for seconds."""
+    processes = judge_processes.processes(evidence, fleet=fleet, slow=slow or fleet, out_waited=out_waited)
     violations = [*processes, *judge_processes.liveness(evidence)]
     if evidence.rows.quick_check != ["ok"]:
         violations.append(f"store: {'; '.join(evidence.rows.quick_check)}")

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from chaos.engine.evidence import Evidence
 
+GRACE_S = 1.0
+"""How long a worker on one file has to end after SIGTERM."""
 _LEAVES_WITHIN_S = 6.0
 _LEAVES_SLOWLY_S = 15.0
 """What is in hand is worth waiting for a ledger that is away: a restart, and the longest pause before it is asked."""
 _STARTING_CPU_S = 0.15
 
 
-def processes(evidence: Evidence, *, fleet: bool = False, out_waited: Collection[str] = ()) -> Iterator[str]:
-    """Of a fleet, whose servers share the machine and go away, everything takes its time.
+def processes(
+    evidence: Evidence, *, fleet: bool = False, slow: bool = False, out_waited: Collection[str] = ()
+) -> Iterator[str]:
+    """Of a fleet, whose servers share the machine and go away, everything takes its time; `slow`: leaving alone does.
 
     `out_waited` are lives whose ledger was away for longer than they had to wait for it.
     """
-    leaves_within_s = _LEAVES_SLOWLY_S if fleet else _LEAVES_WITHIN_S
+    leaves_within_s = _LEAVES_SLOWLY_S if slow else _LEAVES_WITHIN_S
     frozen = {record["life"] for record in evidence.struck("stopped")}
     begun = {record["worker"] for record in evidence.told("worker_started")}
     stopped = {record["worker"] for record in evidence.told("worker_stopped")}
@@ -41,6 +45,19 @@ def processes(evidence: Evidence, *, fleet: bool = False, out_waited: Collection
     for life, text in evidence.complaints.items():
         if text:
             yield f"{life}: complained: {text[-700:]}"
+
+
+def out_waited(evidence: Evidence, away: Sequence[tuple[float, float]], grace_s: float) -> set[str]:
+    """Return the workers that gave up on a ledger that was away, after the grace that they had from SIGTERM on."""
+    told = {record["life"]: record["m"] for record in reversed(evidence.struck("term"))}
+    return {
+        life
+        for life, records in evidence.workers.items()
+        for record in records
+        if record["e"] == "gave_up"
+        and record["m"] - told.get(life, record["m"]) >= grace_s
+        and any(begins <= record["m"] <= ends for begins, ends in away)
+    }
 
 
 def _left_behind(evidence: Evidence, *, at_once: bool) -> Iterator[str]:

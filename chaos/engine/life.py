@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from chaos.engine import app, sabotage, submitter
+from chaos.engine.judge_processes import GRACE_S
 from chaos.journal import Journal
 from forebay import failpoint, observe
 from forebay.app.forebay import Forebay
@@ -26,7 +27,6 @@ from forebay.stores.sqlite.ledger import SqliteLedger
 from forebay.testing.faults import faulty
 
 LEASE_S = 2.0
-GRACE_S = 1.0
 CRASHED = 70
 _PROCESSES = 1
 _CONCURRENCY = 6
@@ -35,17 +35,22 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """Where a run keeps what it leaves behind."""
+    """Where a run keeps what it leaves behind; ledger and blobs on a disk of their own if one is named."""
 
     root: Path
+    disk: Path | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.disk or self.root
 
     @property
     def file(self) -> Path:
-        return self.root / "ledger.db"
+        return self.data / "ledger.db"
 
     @property
     def blobs(self) -> Path:
-        return self.root / "blobs"
+        return self.data / "blobs"
 
     @property
     def logs(self) -> Path:
@@ -56,9 +61,9 @@ class Folder:
         return self.root / "forged"
 
     def environment(self) -> dict[str, str]:
-        root = quote(str(self.root.absolute()))
+        root = quote(str(self.data.absolute()))
         return {
-            "FOREBAY_HOME": str(self.root.absolute()),
+            "FOREBAY_HOME": str(self.data.absolute()),
             "FOREBAY_LEDGER": f"sqlite:///{root}/ledger.db",
             "FOREBAY_BLOBS": f"file://{root}/blobs",
             "FOREBAY_LEASE_S": str(LEASE_S),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from chaos.engine import judge_processes
 from chaos.engine.evidence import Evidence
 from chaos.fleet.promised import DRAIN_GRACE_S
 from chaos.journal import Record
@@ -45,16 +46,8 @@ def of(evidence: Evidence, site: list[Record]) -> Troubles:
 
 def out_waited(found: Troubles, evidence: Evidence) -> set[str]:
     """Workers that gave up on a ledger that was away when the grace was over that they had from SIGTERM on."""
-    told = {record["life"]: record["m"] for record in reversed(evidence.struck("term"))}
-    away = found.disturbed.get("ledger", [])
-    return {
-        life
-        for life, records in evidence.workers.items()
-        for record in records
-        if record["e"] == "gave_up"
-        and record["m"] - told.get(life, record["m"]) >= DRAIN_GRACE_S
-        and any(begins <= record["m"] <= ends + _DIALED_S for begins, ends in away)
-    }
+    away = [(begins, ends + _DIALED_S) for begins, ends in found.disturbed.get("ledger", [])]
+    return judge_processes.out_waited(evidence, away, DRAIN_GRACE_S)
 
 
 def _servers(found: Troubles, site: list[Record]) -> None:

@@ -32,6 +32,16 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(320)
+def test_nothing_is_lost_doubled_or_left_behind_when_the_disk_fills_up(tmp_path: Path) -> None:
+    run = stormed("engine", tmp_path, 23, 20, "--disk-mb", "48")
+    assert run.returncode in {checker.OK, checker.VOID}, run.stdout + run.stderr
+    figures = dict(line.strip().rsplit(maxsplit=1) for line in run.stdout.splitlines() if line.startswith("  "))
+    assert int(figures["disk filled"]) >= 1
+    assert int(figures["calls refused by a full disk"]) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(320)
 def test_nothing_is_lost_doubled_or_left_behind_when_workers_are_struck_at_every_step(sound: tuple[Path, str]) -> None:
     figures = dict(line.strip().rsplit(maxsplit=1) for line in sound[1].splitlines() if line.startswith("  "))
     fired = {place: int(figures[f"failpoint {place}"]) for place in PLACES}
