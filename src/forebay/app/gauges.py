@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TURN_S = 45.0
 FRESH_S = 5.0
 ANSWER_WITHIN_S = 1.0
+MAX_LIMITS = 1000
 _TENANT, _KEY = "forebay.fleet", "gauges"
 _LEAST_COUNT_S = 60.0
 _COUNT_SHARE = 100  # a count of all tasks may take this part of the time
@@ -126,7 +127,7 @@ class FleetGauges:
         if limiter is None:
             return []
         usages = []
-        for name in limiter.names():
+        for name in sorted(limiter.names())[:MAX_LIMITS]:
             with suppress(NotFound):  # dropped meanwhile
                 usages.append(limiter.usage(name))
         return usages

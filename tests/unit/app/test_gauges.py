@@ -77,6 +77,13 @@ def test_limits_are_told_with_what_they_use(app: Forebay) -> None:
     assert values(FleetGauges(app)) == {}, "another collector has the turn"
 
 
+def test_of_very_many_limits_the_first_are_told(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "MAX_LIMITS", 2)
+    for name in ("c", "a", "b"):
+        app.limits.limiter.define(Limit(name, in_flight=1))
+    assert values(FleetGauges(app))["limit_in_flight"] == {("a",): 0, ("b",): 0}
+
+
 def test_one_process_at_a_time_tells_them(app: Forebay) -> None:
     first, second = FleetGauges(app), FleetGauges(app)
     assert values(first)
