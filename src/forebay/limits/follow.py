@@ -6,12 +6,13 @@ import os
 import socket
 import threading
 import tomllib
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from forebay.errors import BadInput, StoreError
+from forebay.errors import BadInput, StoreClosed, StoreError
 from forebay.limits import written
 from forebay.observe import emit
 from forebay.supervisor import SupervisedThread
@@ -44,7 +45,8 @@ class FollowedFile:
         environ: Mapping[str, str] | None = None,
         every_s: float = EVERY_S,
     ) -> None:
-        self._limiter = limiter
+        # Whoever made it for itself shall end its thread by being forgotten.
+        self._found = weakref.ref(limiter)
         self._environ = dict(os.environ if environ is None else environ)
         self._file = _usual(self._environ) if file is None else Path(file).absolute()
         self._every_s = every_s
@@ -55,9 +57,19 @@ class FollowedFile:
         self._ended = threading.Event()
         self._thread: SupervisedThread | None = None
 
-    def start(self) -> Self:
-        """Look now, and from time to time on a thread of its own."""
-        self.look()
+    @property
+    def _limiter(self) -> Limiter:
+        limiter = self._found()
+        if limiter is None:
+            raise StoreClosed("The limiter is gone.", remedy="Keep it as long as its file is followed.")
+        return limiter
+
+    def start(self, *, wait: bool = True) -> Self:
+        """Look now, and from time to time on a thread of its own; without `wait`, the thread looks first, too."""
+        if wait:
+            self.look()
+        else:
+            self._note_known()
         if self._thread is None and not self._settled:
             self._ended.clear()
             self._thread = SupervisedThread("forebay-limits-file", self._run)
@@ -79,7 +91,9 @@ class FollowedFile:
         self.close()
 
     def _run(self) -> None:
-        while not self._settled and not self._ended.wait(self._every_s):
+        if self._done is None:
+            self.look()
+        while not self._settled and not self._ended.wait(self._every_s) and self._found() is not None:
             self.look()
 
     @property
@@ -111,14 +125,23 @@ class FollowedFile:
         return (found.st_mtime_ns, found.st_size, found.st_ino)
 
     def _read(self) -> Values:
+        self._note_known()
+        return self._wanted(self._limiter.names())
+
+    def _wanted(self, known: Iterable[str] = ()) -> Values:
+        """What file and variables say. `known`: names of limits that a variable may mean."""
         found = {} if self._file is None else _tables(self._file)
-        known = {*found, *self._limiter.names()}
-        for name, values in written.from_environment(self._environ, sorted(known)).items():
+        for name, values in written.from_environment(self._environ, sorted({*found, *known})).items():
             found[name] = found.get(name, {}) | values
         return found
 
+    def _note_known(self) -> None:
+        """Before the store is asked, which may not answer: then this process knows the limits all the same."""
+        with suppress(BadInput):  # told when it is written
+            for name, values in self._wanted().items():
+                self._limiter.note(name, _LAYER, values, who=self._who)
+
     def _apply(self, wanted: Values) -> None:
-        self._note(wanted)
         before = self._mine() if self._done is None else self._done
         problem: BadInput | None = None
         for name, values in wanted.items():
@@ -133,12 +156,6 @@ class FollowedFile:
         if problem is not None:
             raise problem
         self._done = wanted
-
-    def _note(self, wanted: Values) -> None:
-        """All of it before the store is asked, which may not answer."""
-        for name, values in wanted.items():
-            with suppress(BadInput):  # told when it is written
-                self._limiter.note(name, _LAYER, values, who=self._who)
 
     def _mine(self) -> Values:
         """What was written from here before this process began."""

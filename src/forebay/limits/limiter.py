@@ -33,6 +33,7 @@ from forebay.stores.limit_base import LimitStore
 if TYPE_CHECKING:
     import asyncio
 
+    from forebay.limits.follow import FollowedFile
     from forebay.limits.lent import Lender
     from forebay.limits.standing import Stand
 
@@ -61,14 +62,19 @@ class Said(NamedTuple):
 class Limiter:
     """Usable from threads and event loops at once, and after a fork. Nothing is opened before first use.
 
-    The address chooses the store: memory://, sqlite:///file.db, redis://host/0; without one it is FOREBAY_LIMITS,
-    and without that the limits hold in this process only.
+    The address chooses the store: memory://, sqlite:///file.db, redis://host/0. Without one, the limiter uses what the
+    command line uses: the store, the environment and the limits of the settings (FOREBAY_…, forebay.toml).
     """
 
     def __init__(self, address: str | LimitStore | None = None, *, environment: str | None = None) -> None:
+        self._follows = address is None
+        if address is None:
+            from forebay.settings import load  # noqa: PLC0415 - limits load no settings on their own
+
+            settings = load()
+            address, environment = settings.limits, environment or settings.env
         self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
-        given = address if address is not None else os.environ.get("FOREBAY_LIMITS") or "memory://"
-        self._store = open_limits(given, self._environment, tags=_tags) if isinstance(given, str) else given
+        self._store = open_limits(address, self._environment, tags=_tags) if isinstance(address, str) else address
         self._defined: dict[str, dict[str, Said]] = {}
         self._unwritten: set[str] = set()
         self._lock = threading.Lock()
@@ -87,6 +93,19 @@ class Limiter:
         self._desks: dict[str, Desk] = {}
         self._progress: dict[str, Progress] = {}
         self._stop_listening: Callable[[], None] | None = None
+        self._following = threading.RLock()
+        self._followed: FollowedFile | None = None
+
+    def _follow(self) -> None:
+        """At first use: the limits of the settings' file and variables, if no address was given."""
+        if not self._follows or self._followed is not None:
+            return
+        with self._following:  # whoever comes meanwhile waits; what it calls of ours comes here again
+            if self._followed is None:
+                from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only if nobody chose a store
+
+                self._followed = FollowedFile(self)
+                self._followed.start(wait=not _in_loop())
 
     def after_fork(self) -> None:
         self._end.detach()
@@ -113,6 +132,7 @@ class Limiter:
         If the store cannot be reached, a limit that shares it by `share_processes` is defined for this process, and
         in the store as soon as that answers; any other raises the store's error.
         """
+        self._follow()
         before = self._defined.get(name, {})
         checked = actions.checked(values)
         self.note(name, layer, checked, who=who)
@@ -201,6 +221,7 @@ class Limiter:
         version: int = 0,
     ) -> None:
         check_name("limit", name)
+        self._follow()
 
         def step(record: Record | None, raw: int) -> Record | None:
             now = raw + record["offset"] if record else raw
@@ -246,6 +267,7 @@ class Limiter:
 
     def _changed(self, name: str, step: Callable[[Record, int], Record | None]) -> Record | None:
         check_name("limit", name)
+        self._follow()
         missing = False
 
         def found(record: Record | None, raw: int) -> Record | None:
@@ -272,6 +294,7 @@ class Limiter:
             self._pump.poke(desk)
 
     def names(self) -> list[str]:
+        self._follow()
         return self._store.names()
 
     def outlook(self, name: str) -> Outlook:
@@ -279,6 +302,7 @@ class Limiter:
         return Outlook.of(name, *self._read(name))
 
     def _read(self, name: str) -> tuple[Record, int]:
+        self._follow()
         record, raw = self._store.read(check_name("limit", name))
         if record is None or not record["eras"]:
             raise self._no_such(name)
@@ -350,6 +374,7 @@ class Limiter:
         desk = self._desks.get(name)
         if desk is None:
             check_name("limit", name)
+            self._follow()
             with self._lock:
                 desk = self._desks.get(name) or self._pump.find(name) or self._new_desk(name)
                 self._desks[name] = desk
@@ -382,6 +407,8 @@ class Limiter:
     def close(self) -> None:
         """Tell the store what was given back, and end the threads."""
         self._closed = True
+        if self._followed is not None:
+            self._followed.close()
         self._end.detach()
         self._pump.close()
         if self._stop_listening is not None:
@@ -411,6 +438,13 @@ def _flush_in_children(limiter: Limiter) -> None:
 def _close(limiter: Limiter | None) -> None:
     if limiter is not None:
         limiter.close()
+
+
+def _in_loop() -> bool:
+    """Whether this thread runs an event loop, which must not wait for a store."""
+    # A program that has not loaded asyncio, which takes longer than all of ours, has no loops.
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return running is not None and running() is not None
 
 
 def _tags(environment: str) -> dict[str, str]:

@@ -37,7 +37,7 @@ _of_task: WeakKeyDictionary[asyncio.Task[Any], list[Slot]] = WeakKeyDictionary()
 
 
 def use(limiter: Limiter | None) -> None:
-    """Have these functions use this limiter; None: the one of FOREBAY_LIMITS again."""
+    """Have these functions use this limiter; None: that of the settings again, as `Limiter()` is."""
     global _limiter  # noqa: PLW0603 - one a process, as these functions promise
     with _lock:
         _limiter = limiter
@@ -115,11 +115,7 @@ def _default() -> Limiter:
         with _lock:
             found = _limiter
             if found is None:
-                from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only if nobody chose a limiter
-
-                found = Limiter()
-                FollowedFile(found).start()
-                _limiter = found
+                _limiter = found = Limiter()
     return found
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import apsw
 
-from forebay.errors import StoreBusy
+from forebay.errors import BadInput, StoreBusy
 from forebay.stores.sqlite import schema
 from forebay.stores.sqlite.connection import connect, make_file, make_folder, mapped
 from forebay.stores.sqlite.files import identity
 from forebay.stores.sqlite.patience import Patience
 
 PATIENCE_S = 2.0
+_BESIDE_LEDGER = "-limits.db"  # limits that nobody gave a place, see settings
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
@@ -93,7 +94,12 @@ def _make(path: Path) -> None:
     """Create the file if there is none, without what an older one left beside it: others may still use that."""
     if path.exists():
         return
-    make_folder(path.parent)
+    if path.name.endswith(_BESIDE_LEDGER):
+        make_folder(path.parent)  # as the ledger's own
+    elif not path.parent.is_dir():
+        raise BadInput(
+            f"The folder of {path} does not exist.", remedy="Create the folder, or correct the address of the limits."
+        )
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         _lock(folder, path)
