@@ -90,13 +90,14 @@ class Ambiguous(BadInput):
 
 
 class NeverFits(BadInput):
-    """`uncounted` is the unit that the limit does not count at all, where that is the reason."""
+    """`uncounted`: a unit that the limit does not count; `unnamed`: one that it counts and the call left out."""
 
     code = "never_fits"
 
-    def __init__(self, what: str, *, remedy: str = "", uncounted: str = "") -> None:
+    def __init__(self, what: str, *, remedy: str = "", uncounted: str = "", unnamed: str = "") -> None:
         super().__init__(what, remedy=remedy)
         self.uncounted = uncounted
+        self.unnamed = unnamed
 
 
 class BadDocument(ForebayError):

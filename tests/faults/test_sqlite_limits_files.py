@@ -264,10 +264,10 @@ for line in sys.stdin:
 
 
 def test_the_files_are_their_owners_alone(tmp_path: Path) -> None:
-    with SqliteLimits(tmp_path / "new" / "limits.db") as store:
+    with SqliteLimits(tmp_path / "new" / "a-limits.db") as store:
         define(store, 1)
         modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "new").iterdir()}
-    assert modes == {"limits.db": 0o600, "limits.db-wal": 0o600, "limits.db-shm": 0o600}
+    assert modes == {"a-limits.db": 0o600, "a-limits.db-wal": 0o600, "a-limits.db-shm": 0o600}
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.errors import BadInput, Busy, NotFound
+from forebay.errors import Busy, NotFound, StoreUnreachable
 from forebay.limits import Limit, Limiter, acquire_slot, get_current_usage, plain, release_slot, use
 from tests.limits.ground import until
 from tests.unit.builders import assert_helpful
@@ -94,7 +94,9 @@ def test_an_event_loop_finds_the_limits_of_the_settings(monkeypatch: pytest.Monk
 
 
 def test_a_changed_file_is_noticed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.limits.follow.FollowedFile.__init__.__kwdefaults__", {"environ": None, "every_s": 0.02})
+    monkeypatch.setattr(
+        "forebay.limits.follow.FollowedFile.__init__.__kwdefaults__", {"environ": None, "every_s": 0.02}
+    )
     file = home / "forebay.toml"
     file.write_text("[limits.adobe]\nin_flight = 4\n")
     with Limiter() as limiter:
@@ -104,7 +106,9 @@ def test_a_changed_file_is_noticed(home: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_limiter_that_nobody_has_any_more_ends_its_threads(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.limits.follow.FollowedFile.__init__.__kwdefaults__", {"environ": None, "every_s": 0.02})
+    monkeypatch.setattr(
+        "forebay.limits.follow.FollowedFile.__init__.__kwdefaults__", {"environ": None, "every_s": 0.02}
+    )
     (home / "forebay.toml").write_text("[limits.adobe]\nin_flight = 4\n")
     limiter = Limiter()
     limiter.usage("adobe")
@@ -135,7 +139,10 @@ def test_importing_limits_loads_no_settings() -> None:
 
 
 def test_a_folder_that_was_named_and_is_missing_is_an_error_and_is_not_created(tmp_path: Path) -> None:
-    with Limiter(f"sqlite:///{tmp_path}/nodir/x.db") as limiter, pytest.raises(BadInput, match="nodir") as caught:
+    with (
+        Limiter(f"sqlite:///{tmp_path}/nodir/x.db") as limiter,
+        pytest.raises(StoreUnreachable, match="nodir") as caught,
+    ):
         limiter.define(Limit("adobe", in_flight=1))
     assert_helpful(caught.value)
     assert not (tmp_path / "nodir").exists()

@@ -12,6 +12,8 @@ from forebay.server import slots
 from tests.limits.ground import until
 from tests.server.ground import NOBODY, Service, problem, serving
 
+NONE = {"units": {"pages": 0}}
+
 
 @pytest.fixture
 def limited(service: Service) -> Service:
@@ -48,7 +50,7 @@ def test_limits_are_shown_and_changed(service: Service) -> None:
 def test_a_limit_is_paused_resumed_and_reset(limited: Service) -> None:
     path = "/v1/limits/api"
     assert limited.post(f"{path}/pause", json={"for_s": 600, "note": "x"}).json()["paused"]
-    with pytest.raises(Busy), limited.app.limiter.slot("api", timeout_s=0):
+    with pytest.raises(Busy), limited.app.limiter.slot("api", units={"pages": 0}, timeout_s=0):
         pass
     until(lambda: limited.app.limiter.usage("api").waiting == 0)  # else it might be granted, once there is room again
     assert not limited.post(f"{path}/resume").json()["paused"]
@@ -62,8 +64,8 @@ def test_a_slot_counts_for_every_process_until_it_is_given_back(limited: Service
     first = limited.post(path, json={"units": {"pages": 60}, "label": "one"})
     assert first.status_code == 201
     assert (first.json()["lease_s"], first.json()["call_timeout_s"]) == (15, 60)
-    with limited.app.limiter.slot("api", timeout_s=0):
-        full = limited.post(path)
+    with limited.app.limiter.slot("api", units={"pages": 0}, timeout_s=0):
+        full = limited.post(path, json=NONE)
         problem(full, 429, "busy")
         assert int(full.headers["retry-after"]) >= 1
     free(limited.app, 1)
@@ -79,6 +81,7 @@ def test_a_slot_counts_for_every_process_until_it_is_given_back(limited: Service
     problem(limited.client.patch(first.headers["location"]), 410, "slot_lost")
     problem(limited.client.patch(f"{path}/{NOBODY}"), 410, "slot_lost")
     problem(limited.post(path, json={"units": {"pages": 101}}), 422, "never_fits")
+    problem(limited.post(path), 422, "never_fits")  # the limit counts pages, and none are named
     problem(limited.post("/v1/limits/none/slots"), 404, "not_found")
 
 
@@ -102,11 +105,11 @@ def test_slots_of_a_limit_that_there_is_not_are_a_404(limited: Service) -> None:
 
 def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -> None:
     path = "/v1/limits/api/slots"
-    held = [limited.post(path).headers["location"] for _ in range(2)]
+    held = [limited.post(path, json=NONE).headers["location"] for _ in range(2)]
     threading.Timer(0.3, lambda: limited.client.delete(held[0])).start()
     began = time.monotonic()
     with serving(limited.app) as other:
-        waited = other.post(path, json={"wait_s": 30})
+        waited = other.post(path, json={**NONE, "wait_s": 30})
         assert waited.status_code == 201
         assert time.monotonic() - began < 20
         # Whichever server is asked, the slot is the same.
@@ -116,11 +119,11 @@ def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -
 
 
 def test_a_refusal_of_the_provider_cools_everybody_down(limited: Service) -> None:
-    held = limited.post("/v1/limits/api/slots").headers["location"]
+    held = limited.post("/v1/limits/api/slots", json=NONE).headers["location"]
     body = {"outcome": "throttled", "retry_after_s": 30}
     assert limited.client.request("DELETE", held, json=body).status_code == 204
     assert limited.app.limiter.usage("api").cooldown_for_s > 20
-    refused = limited.post("/v1/limits/api/slots")
+    refused = limited.post("/v1/limits/api/slots", json=NONE)
     problem(refused, 429, "busy")
     assert int(refused.headers["retry-after"]) > 20
 
@@ -145,7 +148,7 @@ def test_a_key_has_its_own_slots_and_not_too_many(app: Forebay, monkeypatch: pyt
 def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Service) -> None:
     ann, bob = (limited.keyed("read", "operate", tenant=name) for name in ("ann", "bob"))
     everybody = limited.keyed("read")
-    taken = limited.post("/v1/limits/api/slots", json={"label": "merger.pdf"}, headers=ann)
+    taken = limited.post("/v1/limits/api/slots", json={**NONE, "label": "merger.pdf"}, headers=ann)
     slot_id = taken.json()["id"]
     key_id = ann["authorization"].split("_")[1]
     limited.app.limiter.configure("api", in_flight=2, who=f"key:{key_id}")

@@ -181,6 +181,10 @@ class HandlerQuota:
         self._changed()
 
     def _enter(self, attempt: Attempt, slot: Slot) -> None:
+        if (error := slot.misfit()) is not None:
+            give_unsent(slot)
+            attempt.report(outcomes.of_error(error))
+            return
         attempt.enter(slot)
         if attempt.queues:
             self._entered.append(_Entered(attempt, time.monotonic(), self._places <= 0))

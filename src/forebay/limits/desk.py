@@ -139,4 +139,6 @@ class Desk:
     def _move(self, source: Line, target: Line) -> None:
         for party in source.empty():
             for waiter in party.waiters:
-                target.join(waiter, party.units, key=party.key, label=party.label, front=party.front)
+                target.join(
+                    waiter, party.units, key=party.key, label=party.label, front=party.front, anyhow=party.partial
+                )

@@ -8,8 +8,11 @@ from forebay.model.limit_record import Terms
 from forebay.rules.window_log import bound_text
 
 
-def misfit(limit: str, terms: Terms, units: dict[str, int]) -> NeverFits | None:
-    """Why a call of so many units would wait for ever; None if it would not."""
+def misfit(limit: str, terms: Terms, units: dict[str, int], *, partial: bool = False) -> NeverFits | None:
+    """Return why a call of these units cannot be made; None if it can.
+
+    `partial`: these are not all units of the call, so that some may be left out.
+    """
     for bound in terms["windows"]:
         if 0 < bound["n"] < units.get(bound["unit"], 0):
             return NeverFits(
@@ -25,4 +28,11 @@ def misfit(limit: str, terms: Terms, units: dict[str, int]) -> NeverFits | None:
                     remedy=f"It counts: {', '.join(sorted(known))}.",
                     uncounted=unit,
                 )
+    for bound in () if partial else terms["windows"]:
+        if bound["unit"] not in units:
+            return NeverFits(
+                f"Limit {limit!r} counts {bound['unit']}, and the call does not name them.",
+                remedy=f'Say how many it takes, 0 if none: units={{"{bound["unit"]}": …}}.',
+                unnamed=bound["unit"],
+            )
     return None

@@ -142,7 +142,7 @@ class Lender:
         checked = check_units(units)
         record, raw = self._read(limit)
         terms = limit_state.terms_at(record, limit_state.logical(record, raw))
-        if (unknown := misfit(limit, terms, dict.fromkeys(checked, 0))) is not None:
+        if (unknown := misfit(limit, terms, dict.fromkeys(checked, 0), partial=True)) is not None:
             raise unknown
         return {unit: count for unit, count in checked.items() if unit in units}
 

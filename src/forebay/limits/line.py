@@ -50,13 +50,16 @@ class Party:
     units: dict[str, int]
     label: str
     front: bool
+    partial: bool = False
+    """Whether more units may turn out to be taken: nobody knows the call yet."""
     waiters: deque[Waiter] = field(default_factory=deque)
     told: bool = False
     seen: int = -1
     """The terms that it was found to fit under."""
 
     def alike(self, other: Party) -> bool:
-        return (self.key, self.units, self.label, self.front) == (other.key, other.units, other.label, other.front)
+        mine = (self.key, self.units, self.label, self.front, self.partial)
+        return mine == (other.key, other.units, other.label, other.front, other.partial)
 
 
 class Line:
@@ -176,8 +179,8 @@ class Line:
         front: bool = False,
         anyhow: bool = False,
     ) -> None:
-        """At the end of the line; `anyhow`: beside the last who wants the same, whenever that one came."""
-        new = Party(self._numbers + 1, key, units, label, front)
+        """At the end of the line; `anyhow`: for a call to come, beside the last who wants the same."""
+        new = Party(self._numbers + 1, key, units, label, front, partial=anyhow)
         last = next(reversed(self._parties.values()), None)
         joins = anyhow or last is None or not last.told or len(self._parties) >= _MAX_RUNS
         if last is not None and joins and last.alike(new):
@@ -374,7 +377,7 @@ class Line:
             if party.seen == tv or self.terms is None or not party.told:
                 continue
             party.seen = tv
-            error = misfit(self.limit, self.terms, party.units)
+            error = misfit(self.limit, self.terms, party.units, partial=party.partial)
             if error is not None:
                 for waiter in party.waiters:
                     self._settle(waiter, error)

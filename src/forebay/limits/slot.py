@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from forebay.clock import steady
-from forebay.errors import BadInput, Conflict
+from forebay.errors import BadInput, Conflict, NeverFits
 from forebay.ids import shown
 from forebay.limits import telling
 from forebay.limits.call import Call
@@ -74,6 +74,11 @@ class Slot:
     @property
     def limit(self) -> str:
         return self._desk.limit
+
+    def misfit(self) -> NeverFits | None:
+        """Return what a call of this slot's units lacks, for a slot that was taken before its call was known."""
+        line = self._desk.line
+        return None if line.terms is None else misfit(self.limit, line.terms, self._units)
 
     @property
     def held(self) -> bool:
@@ -313,7 +318,10 @@ class Slot:
             raise BadInput("Nothing is said of what the call took.", remedy='Give its units, such as {"tokens": 812}.')
         checked = check_units(units)
         terms = self._desk.main.terms
-        if terms is not None and (unknown := misfit(self.limit, terms, dict.fromkeys(checked, 0))) is not None:
+        if (
+            terms is not None
+            and (unknown := misfit(self.limit, terms, dict.fromkeys(checked, 0), partial=True)) is not None
+        ):
             raise unknown
         self._settled = {unit: count for unit, count in checked.items() if unit in units}
 

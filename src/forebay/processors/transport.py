@@ -152,6 +152,8 @@ class Transport:
             try:
                 return await stack.enter_async_context(ctx.slot(terms.limit, units=units or None)), units
             except NeverFits as error:
+                if error.unnamed:
+                    raise  # no smaller chunk would name it
                 if error.uncounted not in units:
                     raise signal(Refusal(ErrorClass.REPLAN, str(error))) from None
                 self._uncounted[terms.limit, error.uncounted] = steady() + _FORGET_S

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from forebay.errors import BadInput, StoreBusy
+from forebay.errors import StoreBusy, StoreUnreachable
 from forebay.stores.sqlite import schema
 from forebay.stores.sqlite.connection import connect, make_file, make_folder, mapped
 from forebay.stores.sqlite.files import identity
@@ -97,7 +97,7 @@ def _make(path: Path) -> None:
     if path.name.endswith(_BESIDE_LEDGER):
         make_folder(path.parent)  # as the ledger's own
     elif not path.parent.is_dir():
-        raise BadInput(
+        raise StoreUnreachable(
             f"The folder of {path} does not exist.", remedy="Create the folder, or correct the address of the limits."
         )
     folder = os.open(path.parent, os.O_RDONLY)

@@ -204,7 +204,7 @@ class ConfigPromises(LimitCase):
         assert stored(store) == before
 
     @pytest.mark.parametrize(
-        "values", [{"in_flight": -1}, {"lease_s": 5.0}, {"windows": []}, {"nonsense": 1}, {"in_flight": "5"}]
+        "values", [{"in_flight": -1}, {"heartbeat_s": 6.0}, {"windows": []}, {"nonsense": 1}, {"in_flight": "5"}]
     )
     def test_what_does_not_hold_together_is_refused_and_nothing_changes(
         self, store: LimitStore, values: dict[str, Any]
