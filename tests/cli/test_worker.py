@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -85,7 +86,8 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
         )
         assert "worker-7" in here.ok("workers").out
         os.kill(process.pid, signal.SIGTERM)
-        log_until(process, "worker_stopped")
+        log = log_until(process, "worker_stopped")
+        assert [json.loads(line)["worker"] for line in log.splitlines()] == ["worker-7"] * len(log.splitlines())
         assert process.wait(20) == 0
     assert here.ok("get", slept, "-o", "json").json["result"] == "slept"
     assert here.ok("workers", "-o", "json").json == []

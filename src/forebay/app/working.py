@@ -22,6 +22,7 @@ from forebay.engine.room import Limits
 from forebay.engine.worker import Worker
 from forebay.errors import BadInput
 from forebay.model.task import Status
+from forebay.observe.logs import bind
 
 T = TypeVar("T")
 _LEAVE_S = 1.0
@@ -158,6 +159,7 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     registry.check_runnable(target)
     with_callbacks = registry.plus(app.callbacks.kind())
     name = options.get("name") or f"{socket.gethostname()}-{os.getpid()}"
+    bind(worker=name)
     return Worker(
         app.ledger,
         with_callbacks,

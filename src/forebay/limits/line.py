@@ -97,6 +97,8 @@ class Line:
         self._fading: list[tuple[float, Call, str]] = []
         self._restarts: dict[int, Waiter] = {}
         self._done: list[Done] = []
+        self.used = 0
+        """Calls in progress of all processes: by the last answer, with what this process was given and ended since."""
         self._hints: list[Hint] = []
         self._settled: list[Waiter] = []
         self._asked_at = 0.0
@@ -143,6 +145,10 @@ class Line:
     def unsaid(self) -> bool:
         """Whether the store has not heard all of what it must know before its session ends."""
         return bool(self._done or self._hints)
+
+    @property
+    def is_full(self) -> bool:
+        return self.terms is not None and 0 <= self.terms["in_flight"] <= self.used
 
     @property
     def open_count(self) -> int:
@@ -217,6 +223,7 @@ class Line:
             # In this order: what is interrupted between the two is said twice, not lost.
             self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
             del self._open[call_id]
+            self.used = max(0, self.used - 1)
 
     def fade(self, call: Call, outcome: str) -> None:
         """Give a call back when the provider cannot work on it any more: it was cut off, not ended."""
@@ -350,6 +357,7 @@ class Line:
         del self._hints[: len(ask["hints"])]
         self._refuse_misfits(answer["tv"])
         self.granted(answer["grants"], now)
+        self.used = max(0, answer["used"] - len(self._done))
         self._confirm_at = None if not answer["grants"] else now + self._confirm_s
         self._restarted(ask, answer)
         self.tried()
@@ -425,6 +433,7 @@ class Line:
                 calls.extend(self._opened(call_id, grant["at"]) for call_id in ids)
                 self.progress.next = max(self.progress.next, grant["first"] + grant["count"])
                 self.progress.heard = grant["g"]
+                self.used += grant["count"]
                 self._confirm_at = now + self._confirm_s
                 self._share_out(calls, party)
             except BaseException:

@@ -136,8 +136,8 @@ class Pump:
             wait = line.wait
         if answer["terms"]:
             self._beats.set()  # it may have to beat faster
-        if wait is not None and (before is None or before["by"] != wait["by"]):
-            telling.blocked(desk, wait)
+        if wait is not None:
+            telling.waiting(desk, before, wait)
         if line is desk.main:
             desk.answered()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
@@ -34,6 +35,8 @@ _FAILED = (ConnectionError, TimeoutError)
 
 _MAIN = threading.main_thread().ident
 
+_numbers = itertools.count(1)
+
 Steps = Generator[Waiter, Result, Call]
 
 
@@ -56,6 +59,8 @@ class Slot:
         label: str = "",
         call: Call | None = None,
     ) -> None:
+        self.id = f"{desk.main.sid}-{next(_numbers)}"
+        """Names the slot in events."""
         self._call = call
         self._ended = False
         self._desk = desk
@@ -155,7 +160,7 @@ class Slot:
             call = yield from self._renewed(call)
             attempt += 1
         self.waited_s = steady() - began_at
-        telling.acquired(self._desk, self.waited_s, attempt)
+        telling.acquired(self._desk, self.id, self.waited_s, attempt)
         return call
 
     def _restart(self) -> Steps:
@@ -189,7 +194,10 @@ class Slot:
 
     def _refuse(self, waiter: Waiter) -> NoReturn:
         """The time is over."""
-        raise telling.busy(self._desk, waiter, self._timeout_s)
+        error = telling.busy(self._desk, waiter, self._timeout_s)
+        if self._timeout_s > 0:
+            telling.timed_out(self._desk, error, self._timeout_s)
+        raise error
 
     def _withdraw(self, waiter: Waiter) -> None:
         for line in self._desk.lines:
@@ -299,7 +307,7 @@ class Slot:
             line.fade(call, self._outcome or "")
         self._ended = True
         self._pump.poke(self._desk)
-        telling.released(self._desk)
+        telling.released(self._desk, self.id)
 
     @property
     def told(self) -> bool:
@@ -352,7 +360,7 @@ class Slot:
             outcome = "ok" if error is None else "failed" if isinstance(error, _FAILED) else ""
         self._give_back(self._call, outcome)
         self._ended = True
-        telling.released(self._desk)
+        telling.released(self._desk, self.id)
 
     def _give_back(self, call: Call, outcome: str) -> None:
         line = call.line

@@ -90,5 +90,5 @@ class Stand:
             label=self._label,
             call=call,
         )
-        telling.acquired(self._desk, steady() - wish.since, 1)
+        telling.acquired(self._desk, slot.id, steady() - wish.since, 1)
         return slot

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
+from forebay.clock import steady
 from forebay.errors import Busy
 from forebay.limits.desk import Desk
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
 from forebay.observe import emit, wanted
-from forebay.rules import cooldown
-from forebay.rules.forecast import IN_FLIGHT
-from forebay.rules.limit_state import FOREVER
+from forebay.rules import cooldown, limit_state
+from forebay.rules.forecast import IN_FLIGHT, RAMP
 from forebay.rules.window_log import bound_text
 from forebay.rules.window_log import name as window_name
 
-_FAR_S = FOREVER / 2000
+_FAR_S = limit_state.FOREVER / 2000
+QUIET_S = 30.0
+_CLOSED = {
+    limit_state.PAUSED,
+    limit_state.RELEARNING,
+    cooldown.COOLDOWN,
+    cooldown.BREAKER,
+    cooldown.QUOTA,
+    RAMP,
+}
 
 
 def reason_text(desk: Desk, by: str) -> str:
@@ -54,24 +65,36 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
 
 
 def standing(desk: Desk) -> dict[str, object]:
-    """How the limit stood when its store answered last: calls in progress, and units in each window."""
-    terms, answer = desk.main.terms, desk.main.answer
+    """How the limit stands as far as this process knows: the store's last answer, and what happened here since."""
+    line = desk.line
+    terms, answer = line.terms, line.answer
     if terms is None or answer is None:
         return {"limit": desk.limit, "in_flight": "", "windows": ()}
     bound = terms["in_flight"]
-    used = f"{answer['used']}/{bound}" if bound >= 0 else str(answer["used"])
+    used = f"{line.used}/{bound}" if bound >= 0 else str(line.used)
     windows = tuple(f"{used}/{bound_text(each)}" for used, each in zip(answer["sums"], terms["windows"], strict=False))
     return {"limit": desk.limit, "in_flight": used, "windows": windows}
 
 
-def acquired(desk: Desk, waited_s: float, attempt: int) -> None:
+def acquired(desk: Desk, slot_id: str, waited_s: float, attempt: int) -> None:
+    desk.vain_count = 0
     if wanted("slot_acquired"):
-        emit("slot_acquired", **standing(desk), wait_s=round(waited_s, 3), attempt=attempt)
+        emit("slot_acquired", **standing(desk), slot_id=slot_id, wait_s=round(waited_s, 3), attempt=attempt)
 
 
-def released(desk: Desk) -> None:
+def released(desk: Desk, slot_id: str) -> None:
     if wanted("slot_released"):
-        emit("slot_released", **standing(desk))
+        emit("slot_released", **standing(desk), slot_id=slot_id)
+
+
+def timed_out(desk: Desk, error: Busy, waited_s: float) -> None:
+    emit(
+        "slot_wait_timed_out",
+        **standing(desk),
+        wait_s=round(waited_s, 3),
+        ahead=error.position,
+        blocked_by=error.blocked_by,
+    )
 
 
 def throttled(desk: Desk, granted_at: int, retry_after_s: float | None) -> None:
@@ -88,11 +111,58 @@ def throttled(desk: Desk, granted_at: int, retry_after_s: float | None) -> None:
     emit("rate_limited_retrying", **standing(desk), code=429, wait_s=wait_s, attempt=attempt)
 
 
-def blocked(desk: Desk, wait: Wait) -> None:
-    """Said when callers of this process begin to wait for something else than before."""
-    fields = {**standing(desk), "wait_s": round(wait["eta"] / 1000, 3), "ahead": wait["ahead"]}
+def waiting(desk: Desk, before: Wait | None, wait: Wait) -> None:
+    """The store granted nothing: say what callers of this process wait for, when that is new."""
+    desk.vain_count += 1
+    if before is not None and before["by"] == wait["by"]:
+        return
+    closed = next((by for by in wait["by"] if by in _CLOSED), None)
+    if closed is not None:
+        # Behind it they would also wait for what is in flight, or for a window: that is not what holds them up.
+        _tell_closed(desk, closed, wait)
+        return
+    if IN_FLIGHT in wait["by"] and desk.line.is_full and _is_due(desk, IN_FLIGHT):
+        emit("at_in_flight_capacity", **_waiting(desk, IN_FLIGHT, wait))
     for by in wait["by"]:
-        if by == IN_FLIGHT:
-            emit("at_in_flight_capacity", **fields)
-        elif "/" in by:
-            emit("rate_limit_reached", window=reason_text(desk, by), **fields)
+        if "/" in by and _is_due(desk, by):
+            emit("rate_limit_reached", window=reason_text(desk, by), **_waiting(desk, by, wait))
+
+
+def _tell_closed(desk: Desk, reason: str, wait: Wait) -> None:
+    if not _is_due(desk, reason):
+        return
+    fields = _waiting(desk, reason, wait)
+    match reason:
+        case limit_state.PAUSED:
+            emit("limit_paused", **fields)
+        case cooldown.COOLDOWN:
+            emit("limit_cooling_down", **fields)
+        case cooldown.BREAKER:
+            emit("limit_breaker_open", **fields)
+        case cooldown.QUOTA:
+            emit("limit_parked", **fields)
+        case limit_state.RELEARNING:
+            emit("limit_relearning", **fields)
+        case _:
+            emit("limit_ramping_up", **fields)
+
+
+def _is_due(desk: Desk, reason: str) -> bool:
+    """Whether it was not said for a while; else it is counted."""
+    said_at, suppressed = desk.said.get(reason, (-math.inf, 0))
+    if steady() - said_at >= QUIET_S:
+        return True
+    desk.said[reason] = (said_at, suppressed + 1)
+    return False
+
+
+def _waiting(desk: Desk, reason: str, wait: Wait) -> dict[str, object]:
+    suppressed = desk.said.get(reason, (0.0, 0))[1]
+    desk.said[reason] = (steady(), 0)
+    return {
+        **standing(desk),
+        "wait_s": round(wait["eta"] / 1000, 3),
+        "ahead": wait["ahead"],
+        "attempt": desk.vain_count,
+        "suppressed": suppressed,
+    }

@@ -12,6 +12,7 @@ Callback = Callable[[str, Mapping[str, object]], None]
 _DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _TASK = ("task_id", "kind", "attempt")
 _LIMIT = ("limit", "in_flight", "windows")
+_WAITING = (*_LIMIT, "wait_s", "ahead", "attempt", "suppressed")
 
 
 class Event(NamedTuple):
@@ -79,15 +80,28 @@ EVENTS: dict[str, Event] = {
         ("verb", "error_code", "text", "pause_s"),
     ),
     "store_recovered": Event(_INFO, "A store answers again.", ("verb", "after_s")),
-    "slot_acquired": Event(_DEBUG, "A call got its slot.", (*_LIMIT, "wait_s", "attempt")),
-    "slot_released": Event(_DEBUG, "A call gave its slot back.", _LIMIT),
-    "at_in_flight_capacity": Event(
-        _INFO,
-        "Callers of this process wait because as many calls as allowed are in progress.",
-        (*_LIMIT, "wait_s", "ahead"),
+    "slot_acquired": Event(_DEBUG, "A call got its slot.", (*_LIMIT, "slot_id", "wait_s", "attempt")),
+    "slot_released": Event(
+        _DEBUG, "A call gave its slot back; `in_flight` is the count without it.", (*_LIMIT, "slot_id")
     ),
-    "rate_limit_reached": Event(
-        _INFO, "Callers of this process wait for a window to open.", (*_LIMIT, "window", "wait_s", "ahead")
+    "slot_wait_timed_out": Event(
+        _WARNING, "A caller got no slot within its timeout_s.", (*_LIMIT, "wait_s", "ahead", "blocked_by")
+    ),
+    "at_in_flight_capacity": Event(
+        _INFO, "Callers of this process wait because as many calls as allowed are in progress.", _WAITING
+    ),
+    "rate_limit_reached": Event(_INFO, "Callers of this process wait for a window to open.", (*_WAITING, "window")),
+    "limit_cooling_down": Event(_INFO, "Callers of this process wait for a cool-down to end.", _WAITING),
+    "limit_breaker_open": Event(
+        _INFO, "Callers of this process wait because the provider failed several times in a row.", _WAITING
+    ),
+    "limit_parked": Event(_INFO, "Callers of this process wait for a used-up quota to come back.", _WAITING),
+    "limit_paused": Event(_INFO, "Callers of this process wait because somebody paused the limit.", _WAITING),
+    "limit_relearning": Event(
+        _INFO, "Callers of this process wait because the limit's store lost what was in use.", _WAITING
+    ),
+    "limit_ramping_up": Event(
+        _INFO, "Callers of this process wait because a limit begins again step by step after a cool-down.", _WAITING
     ),
     "rate_limited_retrying": Event(
         _WARNING,

@@ -15,11 +15,22 @@ from forebay.observe.redact import hide, mask
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
-__all__ = ["configure", "hide"]
+__all__ = ["bind", "configure", "hide"]
 
 _HANDLER = "forebay"
 _OWN = ("timestamp", "level", "logger", "event")
 _LONG = ("exception", "stack")
+
+
+_bound: dict[str, object] = {}
+
+
+def bind(**fields: object) -> None:
+    """Add these fields to every line from now on, such as the name of the worker; None takes one away."""
+    for name, value in fields.items():
+        _bound.pop(name, None)
+        if value is not None:
+            _bound[name] = value
 
 
 def configure(
@@ -78,6 +89,7 @@ def _lay_out(_logger: WrappedLogger, _method: str, made: EventDict) -> EventDict
         "level": record.levelname.lower(),
         "logger": record.name,
         "event": made["event"],
+        **_bound,
     }
     fields = getattr(record, "fields", None)
     if isinstance(fields, dict):

@@ -71,6 +71,7 @@ class Metrics:
         self._degraded = Gauge(
             "forebay_limit_degraded", "1 while the store of a limit does not answer this process.", limit, **own
         )
+        self._timeouts = Counter("forebay_limit_timeouts", "Callers that got no slot within their time.", limit, **own)
         self._late = Counter("forebay_late_starts", "Slots used too late, and asked for anew.", limit, **own)
         self._worker = Info("forebay_worker", "The worker that these metrics are of.", **own)
         ProcessCollector(**own)
@@ -96,6 +97,8 @@ class Metrics:
         elif name in _REFUSALS:
             self._refusals.labels(limit, fields.get("code", "quota")).inc()
             self._cooldown.labels(limit).inc(fields[_REFUSALS[name]] or 0)
+        elif name == "slot_wait_timed_out":
+            self._timeouts.labels(limit).inc()
         elif name == "late_start":
             self._late.labels(limit).inc()
         elif name in _DEGRADED:

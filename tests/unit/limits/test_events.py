@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from forebay.errors import Busy, StoreUnreachable
-from forebay.limits import Limit, Limiter, Window
+from forebay.limits import Limit, Limiter, Slot, Window, telling
 from forebay.model.limit_record import Answer, Ask
 from forebay.observe import subscribe
 from forebay.observe.events import EVENTS
@@ -67,6 +68,110 @@ def test_a_slot_is_acquired_and_released(limiter: Limiter, heard: Heard) -> None
     assert (acquired["in_flight"], acquired["windows"]) == ("1/2", ("1/100 calls per 60 s",))
     assert acquired["attempt"] == 1
     assert heard.fields("slot_released")["windows"] == ("1/100 calls per 60 s",)
+
+
+def take(limiter: Limiter, timeout_s: float = 5) -> Slot:
+    """In a thread of its own, as each call of a program is."""
+    with ThreadPoolExecutor(1) as caller:
+        return caller.submit(limiter.slot("adobe", timeout_s=timeout_s).__enter__).result()
+
+
+def test_a_release_has_its_slots_id_and_the_count_without_it(limiter: Limiter, heard: Heard) -> None:
+    slots = [take(limiter), take(limiter)]
+    ids = [fields["slot_id"] for name, fields in heard if name == "slot_acquired"]
+    assert len({*ids}) == 2
+    counts = [fields["in_flight"] for name, fields in heard if name == "slot_acquired"]
+    assert counts == ["1/2", "2/2"]
+    for slot in slots:
+        slot.release()
+    released = [fields for name, fields in heard if name == "slot_released"]
+    assert [fields["slot_id"] for fields in released] == ids
+    assert [fields["in_flight"] for fields in released] == ["1/2", "0/2"]
+
+
+def test_a_wait_that_times_out_is_told_and_one_try_is_not(limiter: Limiter, heard: Heard) -> None:
+    slots = [take(limiter), take(limiter)]
+    refuse(limiter)
+    assert "slot_wait_timed_out" not in [name for name, _ in heard]
+    with pytest.raises(Busy):
+        take(limiter, 0.05)
+    told = heard.fields("slot_wait_timed_out")
+    assert (told["wait_s"], told["blocked_by"], told["in_flight"]) == (0.05, ("in_flight",), "2/2")
+    for slot in slots:
+        slot.release()
+
+
+@pytest.mark.parametrize(
+    ("reason", "event"),
+    [
+        ("cooldown", "limit_cooling_down"),
+        ("quota", "limit_parked"),
+        ("paused", "limit_paused"),
+        ("breaker", "limit_breaker_open"),
+    ],
+)
+def test_a_closed_limit_is_told_by_its_own_name_and_not_as_full(
+    limiter: Limiter, heard: Heard, reason: str, event: str
+) -> None:
+    limiter.configure("adobe", breaker_after=1)
+    slot = take(limiter)
+    if reason == "cooldown":
+        slot.throttled(retry_after_s=60)
+    elif reason == "quota":
+        slot.quota_exhausted(retry_in_s=600)
+    elif reason == "breaker":
+        slot.failed()
+    slot.release()
+    if reason == "paused":
+        limiter.pause("adobe")
+    until(lambda: limiter.usage("adobe").blocked_by)
+    waits = [threading.Thread(target=lambda: limiter.try_slot("adobe")) for _ in range(5)]
+    for thread in waits:
+        thread.start()
+    for thread in waits:
+        thread.join()
+    told = heard.fields(event)
+    assert told["attempt"] == 1
+    assert told["suppressed"] == 0
+    assert "at_in_flight_capacity" not in [name for name, _ in heard]
+
+
+def test_who_waits_for_a_window_behind_others_is_not_told_that_the_limit_is_full(
+    limiter: Limiter, heard: Heard
+) -> None:
+    limiter.configure("adobe", windows=[Window(1, 60)])
+    take(limiter).release()
+    waits = [threading.Thread(target=lambda: _gives_up(limiter)) for _ in range(4)]
+    for thread in waits:
+        thread.start()
+    for thread in waits:
+        thread.join()
+    names = [name for name, _ in heard]
+    assert "rate_limit_reached" in names
+    assert "at_in_flight_capacity" not in names
+
+
+def _gives_up(limiter: Limiter) -> None:
+    with pytest.raises(Busy):
+        limiter.slot("adobe", timeout_s=0.2).__enter__()
+
+
+def test_what_is_told_again_and_again_is_told_once_in_a_while_and_counted(
+    limiter: Limiter, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = [take(limiter), take(limiter)]
+    for _ in range(4):
+        refuse(limiter)
+    told = [fields for name, fields in heard if name == "at_in_flight_capacity"]
+    assert [fields["suppressed"] for fields in told] == [0]
+    monkeypatch.setattr(telling, "QUIET_S", 0.0)
+    refuse(limiter)
+    assert heard.fields("at_in_flight_capacity")["suppressed"] == 3
+    attempt = heard.fields("at_in_flight_capacity")["attempt"]
+    assert isinstance(attempt, int)
+    assert attempt >= 5
+    for slot in slots:
+        slot.release()
 
 
 def test_a_429_is_told_with_its_code_and_hint(limiter: Limiter, heard: Heard) -> None:

@@ -24,6 +24,7 @@ LABELS = {
     "forebay_limit_wait_seconds": "{limit}",
     "forebay_limit_cooldown_seconds_total": "{limit}",
     "forebay_limit_degraded": "{limit}",
+    "forebay_limit_timeouts_total": "{limit}",
     "forebay_late_starts_total": "{limit}",
 }
 

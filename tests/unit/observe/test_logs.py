@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forebay.observe import emit, redact
+from forebay.observe import emit, logs, redact
 from forebay.observe.events import EVENTS
 from forebay.observe.logs import configure, hide
 
@@ -25,6 +25,7 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def _logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(redact, "_hidden", ())
+    monkeypatch.setattr(logs, "_bound", {})
     monkeypatch.delenv("NO_COLOR", raising=False)
     root, own = logging.getLogger(), logging.getLogger("forebay")
     before = root.handlers[:], root.level, own.level
@@ -50,6 +51,19 @@ def test_json_lines_have_the_fields_flat_beside_the_event() -> None:
         "kind": "k",
         "token": 3,
     }
+
+
+def test_what_is_bound_is_on_every_line_until_it_is_taken_away() -> None:
+    out = io.StringIO()
+    configure("info", "json", out)
+    logs.bind(worker="w1")
+    emit("tasks_rescued", count=1)
+    logging.getLogger("another").warning("of a library")
+    logs.bind(worker=None)
+    emit("tasks_rescued", count=2)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line.get("worker") for line in lines] == ["w1", "w1", None]
+    assert lines[0]["count"] == 1
 
 
 def test_a_terminal_gets_coloured_lines() -> None:
