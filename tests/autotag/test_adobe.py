@@ -150,10 +150,10 @@ def test_a_page_that_is_too_complex_is_found_and_named(here: Ground) -> None:
 
 
 def test_what_adobe_no_longer_has_starts_over_and_is_counted(here: Ground) -> None:
-    here.sim.change(adobe={"asset_ttl_s": 0.6})
+    here.sim.change(adobe={"asset_ttl_s": 1.5})
     job_id = here.submit(2)
     here.work_until(lambda: here.calls("autotag") == 1)
-    time.sleep(0.7)
+    time.sleep(1.6)
     here.sim.change(adobe={"asset_ttl_s": 3600})
     here.work()
     assert here.job(job_id).status is COMPLETED

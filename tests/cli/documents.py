@@ -72,7 +72,7 @@ class Desk:
                 process.kill()
 
     def until(self, condition: Callable[[], bool]) -> None:
-        ends_at = time.monotonic() + 30
+        ends_at = time.monotonic() + 90
         while not condition():
             assert time.monotonic() < ends_at
             time.sleep(0.02)

@@ -99,7 +99,7 @@ class Ground(Works):
         return found
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        ends_at = time.monotonic() + 30
+        ends_at = time.monotonic() + 90
         while not condition():
             assert time.monotonic() < ends_at
             time.sleep(0.01)

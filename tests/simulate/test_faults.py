@@ -155,9 +155,9 @@ def test_a_share_of_all_calls_fails_and_the_same_ones_each_time(clients: Clients
 
 
 def test_a_fault_lasts_for_its_time(clients: Clients, sim: Simulated) -> None:
-    sim.fault("*", "429", for_s=1.0)
+    sim.fault("*", "429", for_s=2.0)
     assert clients.chat().status_code == 429
-    time.sleep(1.1)
+    time.sleep(2.1)
     assert clients.chat().status_code == 200
 
 
