@@ -54,7 +54,7 @@ class Stage:
         job = self.service.submit(headers=self.headers, params={"reuse": "false"})
         self.service.app.cancel(job)
         task = self.service.post("/v1/tasks", json={"kind": "call"}, headers=self.headers).json()["id"]
-        return {"id": [job, task], "name": ["api"]}
+        return {"id": [job, task], "name": ["api"], "index": ["0"]}
 
 
 @pytest.fixture(scope="module")

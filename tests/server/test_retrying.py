@@ -71,3 +71,28 @@ def test_so_is_a_dead_letter(service: Service, ground: Ground) -> None:
     ground.work()
     assert service.get(f"/v1/jobs/{job_id}").json()["status"] == "completed"
     problem(service.post(path, json={"force": True}), 409, "not_dead")
+
+
+def test_the_options_of_chunks_are_sent_with_the_document(service: Service, ground: Ground) -> None:
+    ground.answer = as_pages
+    options = {"max_retries": "7", "timeout_s": "5", "max_reschedules": "2"}
+    job_id = service.submit(pdf(2), params={"processor": "noted", **options})
+    ground.work()
+    items = service.get(f"/v1/jobs/{job_id}/chunks").json()["items"]
+    assert [(each["max_retries"], each["timeout_s"], each["max_reschedules"]) for each in items] == [(7, 5.0, 2)] * 2
+    assert [(each["page_start"], each["page_end"]) for each in items] == [(1, 1), (2, 2)]
+    problem(service.post("/v1/jobs", params={"max_retries": "-1"}, content=pdf(1)), 422, "invalid_request")
+
+
+def test_one_chunk_is_shown_with_what_was_read_of_it(service: Service, ground: Ground) -> None:
+    job_id = service.submit(pdf(3), params={"processor": "noted"})
+    ground.work()
+    found = service.get(f"/v1/jobs/{job_id}/chunks/2").json()
+    assert (found["chunk_index"], found["status"], found["page_start"]) == (2, "completed", 3)
+    result = found["result"]
+    assert (result["full_text"], result["page_count"], result["overall_confidence"]) == ("Page 3", 1, 1.0)
+    assert [(each["text"], each["page"]) for each in result["bounding_boxes"]] == [("Page", 3), ("3", 3)]
+    assert result["checksum"] == found["result_blob"]
+    failed = service.get(f"/v1/jobs/{job_id}/chunks/1").json()
+    assert (failed["status"], failed["error_class"], failed["result"]) == ("failed", "service_unavailable", None)
+    problem(service.get(f"/v1/jobs/{job_id}/chunks/3"), 404, "chunk_not_found")

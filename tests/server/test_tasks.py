@@ -72,3 +72,38 @@ def test_dead_letters_are_listed_requeued_and_dropped(service: Service, app: For
     problem(service.get(f"/v1/tasks/{worse}"), 404, "not_found")
     (attempt,) = service.get(f"/v1/tasks/{bad}/history").json()["items"]
     assert (attempt["error_class"], attempt["traceback"]) == ("refused", None)
+
+
+def test_every_option_of_a_submission_can_be_sent(service: Service, app: Forebay) -> None:
+    given = {
+        "priority": 5,
+        "start_at": "2099-01-01T00:00:00Z",
+        "deadline_at": "2099-01-02T00:00:00+01:00",
+        "timeout_s": 7.5,
+        "max_retries": 20,
+        "max_reschedules": 100,
+        "fairness_key": "anna",
+        "tags": ["a"],
+    }
+    answer = service.post("/v1/tasks", json={"kind": "double", "payload": {"n": 1}, **given})
+    assert answer.status_code == 202, answer.text
+    found = service.get(f"/v1/tasks/{answer.json()['id']}").json()
+    assert {name: found[name] for name in ("priority", "timeout_s", "max_retries", "max_reschedules", "tags")} == {
+        name: given[name] for name in ("priority", "timeout_s", "max_retries", "max_reschedules", "tags")
+    }
+    assert found["available_at"].startswith("2099-01-01T00:00:00")
+    assert found["deadline_at"].startswith("2099-01-01T23:00:00")
+    task = app.ledger.get(found["id"])
+    assert task is not None
+    assert (task.flow or "").endswith("anna")
+
+
+def test_options_that_make_no_sense_are_refused(service: Service) -> None:
+    for wrong in (
+        {"max_reschedules": -1},
+        {"deadline_at": "2099-01-01T00:00:00"},  # of which zone?
+        {"start_at": "tomorrow"},
+        {"fairness_key": ""},
+        {"delay_s": 5, "start_at": "2099-01-01T00:00:00Z"},
+    ):
+        assert service.post("/v1/tasks", json={"kind": "double", **wrong}).status_code == 422, wrong

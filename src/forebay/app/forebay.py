@@ -16,13 +16,14 @@ from forebay.app.waiting import looks, not_yet
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.registry import Handler, Kind, KindOptions
 from forebay.engine.submission import Options, conflict
-from forebay.errors import Ambiguous, BadInput, NotFound
+from forebay.errors import Ambiguous, BadInput, ChunkNotFound, NotFound
 from forebay.model.exchange import Acted, Action, Submitted
-from forebay.model.job import Job, NewJob
+from forebay.model.job import Job, NewJob, member_id
 from forebay.model.limit import Limit
 from forebay.model.names import CALLBACK
 from forebay.model.payload import Json
-from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Status, Task
+from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Role, Status, Task
+from forebay.observe import emit
 from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
 
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from forebay.app.explain import Explainer
     from forebay.model.budget import Budget
     from forebay.model.callback import Callback
+    from forebay.pipelines.chunk_results import ChunkResult
     from forebay.processors.function import Function, ProcessorOptions
     from forebay.processors.llm import Llm
     from forebay.processors.transport import Transport
 
 H = TypeVar("H", bound=Handler)
 P = TypeVar("P", bound="Function")
+_NAMED = 20  # targets that a log line names
 
 
 class Forebay(Stands):
@@ -358,6 +361,24 @@ class Forebay(Stands):
         holder = found if isinstance(found, Task) else found.merge_id and self.ledger.get(found.merge_id)
         return Finished(found, self.content.result(holder) if holder else None)
 
+    def chunk(self, job_id: str, index: int) -> Task:
+        """Return a chunk of a job by its number, from 0; ChunkNotFound if the job has no such chunk."""
+        job = self.ledger.get_job(ids.check_id(job_id))
+        if job is None:
+            raise NotFound(f"There is no job {job_id}.", remedy="`forebay list --jobs` shows those there are.")
+        found = self.ledger.get(member_id(job_id, Role.CHUNK, index))
+        if found is None:
+            raise ChunkNotFound(
+                f"Job {job_id} has no chunk {index}.", remedy=f"`forebay list --job {job_id}` shows those there are."
+            )
+        return found
+
+    def chunk_result(self, job_id: str, index: int) -> ChunkResult:
+        """Return the pages that a completed chunk of `ocr` has read: text, boxes and confidence."""
+        from forebay.pipelines.chunk_results import read  # noqa: PLC0415 - only for documents
+
+        return read(self.blobs, self.chunk(job_id, index))
+
     # --- acting
 
     def cancel(self, *identifiers: str, who: str = "api", note: str = "", tenant: str = DEFAULT_TENANT) -> list[Acted]:
@@ -370,8 +391,26 @@ class Forebay(Stands):
         who: str = "api",
         note: str = "",
         tenant: str = DEFAULT_TENANT,
+        check: bool = False,
     ) -> list[Acted]:
-        return self.ledger.retry(list(identifiers), Action(who=who, note=note, tenant=tenant), force=force)
+        """Run again what failed or was canceled, and answer for each whether that was done.
+
+        With `check` the first refusal is raised instead: RetryLimitExceeded, NotRetryable or NotFound.
+        """
+        answers = self.ledger.retry(list(identifiers), Action(who=who, note=note, tenant=tenant), force=force)
+        emit(
+            "retry_requested",
+            who=who,
+            targets=list(identifiers[:_NAMED]),
+            target_count=len(identifiers),
+            done_count=sum(answer.done for answer in answers),
+            force=force,
+            note=note,
+        )
+        if check:
+            for answer in answers:
+                answer.check()
+        return answers
 
     def delete(self, *identifiers: str, who: str = "api", note: str = "", tenant: str = DEFAULT_TENANT) -> list[Acted]:
         return self.ledger.delete(list(identifiers), Action(who=who, note=note, tenant=tenant))

@@ -33,7 +33,11 @@ def _tell_error(task: Task, settle: Settle) -> None:
 
 def _tell(task: Task, settle: Settle, run_s: float, now: float) -> None:
     _tell_error(task, settle)
-    named = {"task_id": task.id, "kind": task.kind, "attempt": task.attempt_count + 1}
+    named: dict[str, object] = {"task_id": task.id, "kind": task.kind, "attempt": task.attempt_count + 1}
+    if task.job_id is not None:
+        named["job_id"] = task.job_id
+    if task.chunk_index is not None:
+        named["chunk"] = task.title
     match settle.outcome:
         case Move.COMPLETE:
             emit("task_completed", **named, run_s=round(run_s, 6))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from forebay import ids
-from forebay.errors import BadInput
+from forebay.errors import BadInput, Conflict, NotFound, NotRetryable, RetryLimitExceeded
 from forebay.model.job import Event
 from forebay.model.names import (
     check_amount,
@@ -239,6 +239,13 @@ class Acted:
     @property
     def done(self) -> bool:
         return self.outcome == "done"
+
+    def check(self) -> None:
+        """Raise the refusal as the exception of its code."""
+        if not self.done:
+            known = (RetryLimitExceeded, NotRetryable, NotFound)
+            kind = next((each for each in known if each.code == self.outcome), Conflict)
+            raise kind(self.text or f"{self.id}: {self.outcome}", remedy="Give force=True." if self.needs_force else "")
 
     @property
     def needs_force(self) -> bool:

@@ -11,6 +11,8 @@ Callback = Callable[[str, Mapping[str, object]], None]
 
 _DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _TASK = ("task_id", "kind", "attempt")
+_ENDED = (*_TASK, "job_id", "chunk")
+_CHUNK = ("job_id", "index", "page_start", "page_end")
 _LIMIT = ("limit", "in_flight", "windows")
 _WAITING = (*_LIMIT, "wait_s", "ahead", "attempt", "suppressed")
 
@@ -36,19 +38,19 @@ EVENTS: dict[str, Event] = {
     ),
     "loop_wedged": Event(_WARNING, "The event loop did not turn for so long that leases are at risk.", ("silent_s",)),
     "task_started": Event(_DEBUG, "An attempt began.", _TASK),
-    "task_completed": Event(_DEBUG, "An attempt succeeded and its result is stored.", (*_TASK, "run_s")),
+    "task_completed": Event(_DEBUG, "An attempt succeeded and its result is stored.", (*_ENDED, "run_s")),
     "task_retried": Event(
         _INFO,
         "An attempt failed and the task waits for its next one.",
-        (*_TASK, "error_class", "retry_count", "max_retries", "delay_s", "run_s"),
+        (*_ENDED, "error_class", "retry_count", "max_retries", "delay_s", "run_s"),
     ),
     "task_rescheduled": Event(
         _INFO,
         "An attempt asked to be continued later.",
-        (*_TASK, "delay_s", "reschedule_count", "max_reschedules", "run_s"),
+        (*_ENDED, "delay_s", "reschedule_count", "max_reschedules", "run_s"),
     ),
-    "task_failed": Event(_WARNING, "A task failed for good.", (*_TASK, "error_class", "run_s")),
-    "task_canceled": Event(_INFO, "A running task was stopped because somebody canceled it.", (*_TASK, "run_s")),
+    "task_failed": Event(_WARNING, "A task failed for good.", (*_ENDED, "error_class", "run_s")),
+    "task_canceled": Event(_INFO, "A running task was stopped because somebody canceled it.", (*_ENDED, "run_s")),
     "task_handed_back": Event(
         _INFO, "A worker gave a task back unfinished or not begun, at no cost to the task.", ("task_id", "kind")
     ),
@@ -60,6 +62,33 @@ EVENTS: dict[str, Event] = {
     "task_progress": Event(_INFO, "A handler told how far it is.", ("task_id", "kind", "share", "note")),
     "task_error": Event(
         _DEBUG, "What a handler raised, as text; the ledger's history has it too.", ("task_id", "kind", "error_text")
+    ),
+    "chunk_permanently_failed": Event(
+        _WARNING, "A chunk failed, and nothing retries it by itself.", (*_CHUNK, "error_class")
+    ),
+    "all_chunks_completed_merging": Event(
+        _INFO, "The last chunk of a job is done, so its merge follows.", ("job_id", "chunks", "holes")
+    ),
+    "retry_requested": Event(
+        _INFO,
+        "Somebody asked for a retry; `done_count` of the targets run again.",
+        ("who", "targets", "target_count", "done_count", "force", "note"),
+    ),
+    "retrying_failed_chunks": Event(
+        _INFO, "The failed chunks of a job run again, and its results are kept.", ("job_id", "failed", "kept")
+    ),
+    "retry_partial_failure": Event(
+        _WARNING, "After a retry some chunks of a job failed again.", ("job_id", "failed", "kept")
+    ),
+    "chunk_result_checksum_mismatch": Event(
+        _WARNING,
+        "A stored result does not have its sha256; it is not served, and its chunk runs again.",
+        ("job_id", "index", "expected", "computed"),
+    ),
+    "chunk_result_load_failed": Event(
+        _WARNING,
+        "A stored result is gone, and its chunk runs again.",
+        (*_CHUNK, "expected"),
     ),
     "tasks_rescued": Event(_WARNING, "Tasks whose worker vanished became pending again.", ("count",)),
     "child_started": Event(_DEBUG, "A process for blocking handlers began.", ("pid",)),

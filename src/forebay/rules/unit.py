@@ -211,7 +211,7 @@ def roll(unit: Unit, before: Status, task: Task, now: float) -> None:
         return
     if task.role is Role.CHUNK:
         chunk = (task.status, task.chunk_index, task.error_class)
-        unit.note(chunk_event(*chunk), now)
+        unit.note(chunk_event(*chunk, pages=(task.page_start, task.page_end)), now)
         add(unit, announcing.chunk_ended(unit.job, *chunk, now=now), now)
     ended = Ended(task.id, task.role, task.status, task.generation, task.error_class, task.error_text)
     change = rollup.effect(unit.job, [ended], unit.holes, now)
@@ -221,10 +221,15 @@ def roll(unit: Unit, before: Status, task: Task, now: float) -> None:
         unit.note(event, now)
 
 
-def chunk_event(status: Status, index: int | None, error_class: str | None) -> Event:
+def chunk_event(
+    status: Status, index: int | None, error_class: str | None, *, pages: tuple[int | None, int | None]
+) -> Event:
     error = {} if error_class is None else {"error_class": error_class}
-    name = "chunk_permanently_failed" if status is Status.FAILED else f"chunk_{status}"
-    return Event(name=name, fields={"index": index, **error})
+    failed = status is Status.FAILED
+    place = {"page_start": pages[0], "page_end": pages[1]} if failed and pages[0] is not None else {}
+    return Event(
+        name="chunk_permanently_failed" if failed else f"chunk_{status}", fields={"index": index, **place, **error}
+    )
 
 
 def _count(unit: Unit, role: Role, before: Status | None, now_is: Status) -> None:

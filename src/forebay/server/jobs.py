@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
-from forebay.app.plain import plain, plain_row, plain_standing
+from forebay.app.plain import plain, plain_open, plain_row, plain_standing
 from forebay.model import query
 from forebay.model.job import Job
 from forebay.model.task import Role, Status
+from forebay.pipelines.pipeline import OCR
 from forebay.server import finding, paging
 from forebay.server.bodies import JsonRoute
 from forebay.server.callers import Caller, Operator, Reader, Submitter
@@ -23,6 +25,7 @@ from forebay.server.shapes import (
     NoteOrder,
     RetryOrder,
     TaskPage,
+    TaskShape,
     WhyShape,
     answers,
 )
@@ -91,6 +94,26 @@ def _chunks(service: Service, caller: Caller, wanted: query.Query, noun: str) ->
     look = service.app.look()
     page = service.app.ledger.list_tasks(wanted)
     return paging.answer(page, caller, noun, lambda task: plain_row(task, look.glance(task)))
+
+
+@router.get("/jobs/{id}/chunks/{index}", responses=answers({200: TaskShape}, *_READS))
+async def chunk(
+    service: Serving,
+    caller: Reader,
+    id: Id,  # noqa: A002 - as the path says
+    index: Annotated[int, Path(ge=0, le=1_000_000_000, description="Counted from 0: the `chunk_index`.")],
+) -> JSONResponse:
+    """One chunk: its record, and with its payload the article of `segment`; of `ocr` its text, boxes and confidence."""
+    job = await finding.job(service, caller, id)
+    return JSONResponse(await service.ask(_chunk, service, job, index))
+
+
+def _chunk(service: Service, job: Job, index: int) -> dict[str, Any]:
+    task = service.app.chunk(job.id, index)
+    found = plain_open(task, service.app.look().standing(task))
+    if task.result_blob is not None and task.kind.startswith(f"{OCR}."):
+        found["result"] = {**asdict(service.app.chunk_result(job.id, index))}
+    return {**found, "links": {"self": f"/v1/jobs/{job.id}/chunks/{index}", "job": f"/v1/jobs/{job.id}"}}
 
 
 @router.get("/jobs/{id}/why", responses=answers({200: WhyShape}, *_READS))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from forebay.model.task import Status
 
@@ -154,6 +154,12 @@ class TaskOrder(BaseModel):
     delay_s: float | None = Field(None, ge=0, le=366 * 86_400)
     timeout_s: float | None = Field(None, ge=0, le=366 * 86_400)
     max_retries: int | None = Field(None, ge=0, le=1_000_000)
+    max_reschedules: int | None = Field(None, ge=0, le=1_000_000, description="No bound unless given.")
+    start_at: AwareDatetime | None = Field(None, description="When it may start; not together with delay_s.")
+    deadline_at: AwareDatetime | None = Field(None, description="When it is too late: it fails as `deadline`.")
+    fairness_key: str | None = Field(
+        None, min_length=1, max_length=200, description="Tasks of different keys take turns."
+    )
     tags: list[str] | None = Field(None, max_length=32)
 
 

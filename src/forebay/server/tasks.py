@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from forebay.app.plain import plain, plain_open
+from forebay.engine.submission import Options
 from forebay.model.callback import KIND
 from forebay.model.exchange import Submitted
 from forebay.model.task import Task
@@ -23,7 +24,7 @@ from forebay.server.shapes import Items, SubmittedShape, TaskOrder, TaskShape, a
 
 router = APIRouter(prefix="/v1", tags=["tasks"], route_class=JsonRoute)
 _READS = (401, 403, 404, 422, 503)
-_OPTIONS = ("priority", "delay_s", "timeout_s", "max_retries", "tags")
+_OPTIONS = sorted(Options.__annotations__.keys() - {"tenant"})
 
 
 @router.post(

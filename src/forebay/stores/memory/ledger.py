@@ -18,6 +18,7 @@ from forebay.rules.actions import audited
 from forebay.rules.unit import Unit
 from forebay.stores.base import MAX_PROMOTED
 from forebay.stores.checks import check_repeat
+from forebay.stores.job_log import log_events
 from forebay.stores.memory.index import Index
 from forebay.stores.unit_keys import Taken
 from forebay.stores.units import UnitLedger, renewed, summed
@@ -79,6 +80,7 @@ class MemoryLedger(UnitLedger):
             del self._stored[unit_id]
         else:
             self._refresh(unit)
+        log_events((unit_id, event) for event in unit.events[before[1][1] :])
         return answer
 
     def _refresh(self, unit: Unit) -> None:

@@ -23,6 +23,7 @@ from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreBusy
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.job import Event
 from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
 from forebay.model.task import Status, Task
@@ -31,6 +32,7 @@ from forebay.rules.actions import audited
 from forebay.rules.fairness import Line, Place
 from forebay.rules.unit import Unit
 from forebay.stores.checks import check_repeat
+from forebay.stores.job_log import log_events
 from forebay.stores.objects import codec
 from forebay.stores.unit_keys import Taken
 from forebay.stores.units import ACTIONS_KEPT, UnitLedger, renewed, summed
@@ -102,17 +104,22 @@ class ObjectsLedger(UnitLedger):
         return codec.unit_of(found[0]) if found and not found[0]["deleted"] else None
 
     def _change(self, unit_id: str, step: Callable[[Unit], T]) -> T | None:
+        noted: list[Event] = []
+
         def swap(data: dict[str, Any]) -> tuple[bytes, T | None]:
             if data["deleted"]:
                 return codec.pack(data), None
             unit = codec.unit_of(data)
             answer = step(unit)
+            noted[:] = unit.events[len(data["events"]) :]
             _go_on(unit, data["claims"])
             changed = json.loads(codec.unit_bytes(unit, data["order"]))
             kept = {name: {**data[name], **changed[name]} for name in ("tenants", "claims")}
             return codec.pack({**changed, **kept}), answer
 
-        return self._swap(f"units/{unit_id}", swap)
+        answer = self._swap(f"units/{unit_id}", swap)
+        log_events((unit_id, event) for event in noted)
+        return answer
 
     def _units(self) -> Iterable[Unit]:
         stored = sorted(self._all("units"), key=lambda data: data["order"])

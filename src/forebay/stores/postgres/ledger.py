@@ -18,6 +18,7 @@ from psycopg import errors as pg
 
 from forebay.clock import Clock
 from forebay.errors import BadInput, StoreBusy, StoreClosed
+from forebay.stores.job_log import log_events
 from forebay.stores.listeners import Listeners
 from forebay.stores.postgres import schema
 from forebay.stores.postgres.connection import Link, Links, Server
@@ -138,13 +139,16 @@ class PostgresLedger(SqlLedger):
                 tx = Transaction(alone=False, patient=patient, careful=tries > 1)
                 driver = Driver(link, tx, channel=channel, clock=self._now())
                 try:
-                    return driver.write(whole(tx, step, *arguments, **named))
+                    answer = driver.write(whole(tx, step, *arguments, **named))
                 except Again:
                     patient = True
                 except psycopg.Error as error:
                     if tries >= _tries(error, link, driver):
                         raise
                     time.sleep(_PAUSE_S * random.uniform(0, tries))  # noqa: S311 - spreads processes
+                else:
+                    log_events(tx.noted)
+                    return answer
         raise StoreBusy(
             f"In {self._server.place} others were quicker {_TRIES} times.", remedy="Nothing is lost: try again."
         )

@@ -235,7 +235,7 @@ def _count(tx: Transaction, job_id: str, finished: Sequence[Finished], added: _A
         if ending.status.terminal:
             if role is Role.CHUNK:
                 chunk = (ending.status, held.chunk_index, ending.error_class)
-                job = tx.note(job, units.chunk_event(*chunk))
+                job = tx.note(job, units.chunk_event(*chunk, pages=(held.page_start, held.page_end)))
                 job = added.add(tx, job, announcing.chunk_ended(job, *chunk, now=tx.now))
             error = (ending.error_class, ending.error_text)
             ended.append(Ended(held.id, role, ending.status, held.generation, *error))

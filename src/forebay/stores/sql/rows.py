@@ -44,6 +44,8 @@ class Held(NamedTuple):
     generation: int
     tenant: str
     session_id: str
+    page_start: int | None
+    page_end: int | None
 
 
 def task(row: Sequence[Any], payload: str | None = None, result: str | None = None) -> Task:

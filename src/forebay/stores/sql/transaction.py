@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from forebay.model.job import Event, Job
@@ -30,7 +31,8 @@ class Transaction:
         self.jobs: dict[str, Job] = {}
         self._new: dict[str, None] = {}
         self._changed: dict[str, None] = {}
-        self._events: list[list[Any]] = []
+        self._events: list[tuple[str, Event]] = []
+        self.noted: list[tuple[str, Event]] = []  # what was written, for the log
         self._writes: list[Statement] = []
 
     def ask(self, *statements: Statement, last: bool = False) -> Steps[list[list[Any]]]:
@@ -71,7 +73,9 @@ class Transaction:
             if gathered:
                 self.write(name, rows=[rows.job_values(self.jobs[job_id]) for job_id in gathered])
         if self._events:
-            self.write("add_events", rows=self._events)
+            written = [[job_id, e.number, e.at, e.name, encode(dict(e.fields))] for job_id, e in self._events]
+            self.write("add_events", rows=written)
+            self.noted += self._events
         self._new, self._changed, self._events = {}, {}, []
 
     def forget(self) -> None:
@@ -114,4 +118,4 @@ class Transaction:
         return noted
 
     def add_event(self, job_id: str, number: int, event: Event) -> None:
-        self._events.append([job_id, number, self.now, event.name, encode(dict(event.fields))])
+        self._events.append((job_id, replace(event, number=number, at=self.now)))

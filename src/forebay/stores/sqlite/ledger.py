@@ -13,6 +13,7 @@ import apsw
 from forebay.bridge import Call
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreClosed, StoreUnreachable
+from forebay.stores.job_log import log_events
 from forebay.stores.sql.ledger import SqlLedger, whole
 from forebay.stores.sql.statement import Steps
 from forebay.stores.sql.transaction import Transaction
@@ -89,6 +90,7 @@ class SqliteLedger(SqlLedger):
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+        log_events(on.tx.noted)
         for call, (answer, error) in zip(group, answers, strict=True):
             if error is None:
                 call.future.set_result(answer)

@@ -2,7 +2,8 @@
 -- :asked rows [task id, token]. Reply: rows.Held.
 -- Whoever ended the claim meanwhile has counted it in the task's own row, which is looked at again under its lock.
 SELECT t.seq, t.id, r.token, t.attempt_count, t.retry_count, t.reschedule_count, t.lost_count, t.available_at,
-       t.cancel_requested_at, t.job_id, t.role, t.chunk_index, t.generation, t.tenant, r.session_id
+       t.cancel_requested_at, t.job_id, t.role, t.chunk_index, t.generation, t.tenant, r.session_id,
+       t.page_start, t.page_end
 FROM unnest(:asked.0::text[], :asked.1::bigint[]) AS asked (id, token)
 CROSS JOIN LATERAL (
     SELECT t.*
