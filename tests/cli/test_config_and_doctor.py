@@ -30,7 +30,7 @@ def test_doctor_is_content_with_a_sound_installation(here: Ground) -> None:
     found = here.ok("doctor", "-o", "json").json
     assert {each["verdict"] for each in found} <= {"ok", "warn"}
     names = {each["name"] for each in found}
-    assert {"sqlite", "ledger", "blobs", "disk", "clock", "children", "sandbox"} < names
+    assert {"sqlite", "ledger", "blobs", "disk", "clock", "files", "children", "sandbox"} < names
     assert {f"extra {name}" for name in EXTRAS} < names
 
 

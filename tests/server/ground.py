@@ -94,6 +94,7 @@ def serving(
     app: Forebay,
     *,
     headers_within_s: float = HEADERS_WITHIN_S,
+    max_connections: int | None = None,
     also: Callable[[FastAPI], object] = lambda _: None,
     **options: Any,  # noqa: ANN401 - of create_app
 ) -> Iterator[Service]:
@@ -101,7 +102,7 @@ def serving(
     listening = bound("127.0.0.1", 0)
     face = create_app(app, **options)
     also(face)
-    server = Server(face, grace_s=5, headers_within_s=headers_within_s)
+    server = Server(face, grace_s=5, headers_within_s=headers_within_s, max_connections=max_connections)
     ready = threading.Event()
     held: list[asyncio.AbstractEventLoop] = []
 

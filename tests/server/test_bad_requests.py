@@ -14,7 +14,7 @@ import pytest
 from forebay.app.forebay import Forebay
 from forebay.errors import StoreFull, StoreUnreachable
 from forebay.model.query import Query
-from forebay.server import uploads
+from forebay.server.upload_room import UploadRoom
 from forebay.settings import load
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, received, serving
 
@@ -251,16 +251,16 @@ def test_who_sends_the_rest_of_a_body_that_was_refused_may_ask_again(app: Foreba
         assert received(line).startswith(b"HTTP/1.1 200 ")
 
 
-def test_too_many_uploads_at_once_are_told_to_wait(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MAX_HELD_BYTES", max(9999, len(DOCUMENT)))
-    with serving(app) as service:
+def test_too_many_uploads_at_once_are_told_to_wait(app: Forebay) -> None:
+    large = DOCUMENT + b"%" * 100_000
+    with serving(app, uploads=UploadRoom(most_uploads=1)) as service:
         with socket.create_connection(service.place, 10) as first:
-            first.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n%PDF-1.4")
+            first.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n%PDF-1.4")
             ends_at = time.monotonic() + 40
-            while (answer := service.post("/v1/jobs", content=DOCUMENT, headers=PDF)).status_code == 202:
+            while (answer := service.post("/v1/jobs", content=large, headers=PDF)).status_code == 202:
                 assert time.monotonic() < ends_at
             problem(answer, 503, "too_many_uploads")
-        while service.post("/v1/jobs", content=DOCUMENT, headers=PDF).status_code != 202:
+        while service.post("/v1/jobs", content=large, headers=PDF).status_code != 202:
             assert time.monotonic() < ends_at
 
 

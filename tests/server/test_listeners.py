@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import ExitStack
 from itertools import islice
 from types import SimpleNamespace
 
+import httpx2
 import pytest
 
 from forebay.app import keys
@@ -92,3 +94,40 @@ def test_many_who_listen_by_one_key_cost_one_read() -> None:
 
     assert asyncio.run(looked()) == [True] * 50
     assert ledger.reads == 2
+
+
+def listened(service: Service, who: dict[str, str], stack: ExitStack) -> int:
+    """The status of one more stream, which stays open until the stack ends."""
+    client = stack.enter_context(httpx2.Client(base_url=service.base, timeout=20, trust_env=False))
+    answer = stack.enter_context(client.stream("GET", "/v1/events", headers=who))
+    if answer.status_code == 200:
+        next(answer.iter_lines())
+    return answer.status_code
+
+
+@pytest.mark.parametrize(("share", "admitted", "other"), [(0.25, 2, 200), (1.0, 8, 503)])
+def test_a_tenant_gets_a_share_of_the_listeners(app: Forebay, share: float, admitted: int, other: int) -> None:
+    """With a share of 1.0, the control, one tenant takes all of them."""
+    with serving(app, keyed=True, most_listeners=8, listeners_share=share) as service, ExitStack() as stack:
+        a, b = service.keyed("read", tenant="a"), service.keyed("read", tenant="b")
+        second = service.keyed("read", tenant="a")
+        found = [listened(service, a, stack) for _ in range(admitted)]
+        assert found == [200] * admitted
+        for refused in (a, second):
+            answer = service.get("/v1/events", headers=refused)
+            problem(answer, 429 if share < 1 else 503, "too_many_listeners")
+            assert int(answer.headers["retry-after"]) >= 1
+        assert listened(service, b, stack) == other
+
+
+def test_a_key_has_a_bound_of_its_own(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "MAX_PER_KEY", 2)
+    with serving(app, keyed=True) as service, ExitStack() as stack:
+        one, other = service.keyed("read", tenant="a"), service.keyed("read", tenant="a")
+        assert [listened(service, one, stack) for _ in range(3)] == [200, 200, 429]
+        assert listened(service, other, stack) == 200
+
+
+def test_without_keys_one_who_listens_may_have_all(app: Forebay) -> None:
+    with serving(app, most_listeners=3) as service, ExitStack() as stack:
+        assert [listened(service, {}, stack) for _ in range(4)] == [200, 200, 200, 503]

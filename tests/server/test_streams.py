@@ -102,11 +102,8 @@ def test_a_job_that_is_deleted_ends_its_stream(service: Service, app: Forebay, m
     assert [event["event"] for event in listened(service, f"/v1/jobs/{job_id}/events")][-1] == "end"
 
 
-def test_a_listener_who_has_gone_is_forgotten_although_they_had_asked_for_more(
-    app: Forebay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "MAX_LISTENERS", 1)
-    with serving(app, heartbeat_s=0.1) as service:
+def test_a_listener_who_has_gone_is_forgotten_although_they_had_asked_for_more(app: Forebay) -> None:
+    with serving(app, heartbeat_s=0.1, most_listeners=1) as service:
         with socket.create_connection(service.place, 10) as line:
             line.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             heard = b""

@@ -37,6 +37,7 @@ from forebay.stores.sqlite.connection import check_version
 _LEAST_FREE = 1 << 30
 _GIB = 1 << 30
 _CLOCK_SLACK_S = 60.0
+_FEW_FILES = 4096
 _BUILT = datetime(2026, 1, 1, tzinfo=UTC)
 _PROBE = b"forebay doctor"
 EXTRAS = {
@@ -77,6 +78,7 @@ def findings(common: Common) -> Iterator[Finding]:
     yield _blobs(settings)
     yield _disk(settings)
     yield _clock(settings)
+    yield _files()
     yield from _children()
     yield _sandbox(settings)
     yield from _extras()
@@ -176,6 +178,24 @@ def _clock(settings: Settings) -> Finding:
     if now < _BUILT.timestamp() or written > now + _CLOCK_SLACK_S:
         return Finding("fail", "clock", f"{text} is in the past", "Set this machine's clock; let NTP keep it.")
     return Finding("ok", "clock", text)
+
+
+def _files() -> Finding:
+    """The limit of open files, which `forebay serve` raises as far as the hard limit lets it."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    text = f"{_shown_limit(soft)} open files, a server raises it up to {_shown_limit(hard)}"
+    if hard != resource.RLIM_INFINITY and hard < _FEW_FILES:
+        remedy = "Raise the hard limit (`LimitNOFILE=` of systemd, `ulimit -Hn`): each connection takes a file."
+        return Finding("warn", "files", f"{text}: few connections fit into it", remedy)
+    return Finding("ok", "files", text)
+
+
+def _shown_limit(value: int) -> str:
+    import resource
+
+    return "any number of" if value == resource.RLIM_INFINITY else str(value)
 
 
 def _children() -> Iterator[Finding]:

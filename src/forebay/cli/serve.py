@@ -70,9 +70,11 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
     from forebay.app.working import run
     from forebay.observe.logs import configure
     from forebay.server import serving
+    from forebay.server.file_limit import raise_limit
 
     settings = app.settings
     configure(settings.log_level, settings.log_format)
+    raise_limit()
     with ExitStack() as stack:
         stack.callback(app.close)
         app.check_addresses()

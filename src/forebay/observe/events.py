@@ -177,6 +177,11 @@ EVENTS: dict[str, Event] = {
     ),
     "metrics_serving": Event(_INFO, "Metrics can be read at this address.", ("address",)),
     "server_started": Event(_INFO, "The HTTP API can be reached at this address.", ("address", "keyed")),
+    "accept_failed": Event(
+        _WARNING,
+        "The server has no file left for a new connection; told every 10 s at most, with how often it happened.",
+        ("text", "count"),
+    ),
     "server_stopped": Event(_INFO, "The HTTP API has answered its last request.", ("address",)),
     "internal_thread_failed": Event(
         _WARNING,

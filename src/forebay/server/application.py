@@ -36,7 +36,7 @@ from forebay.server import (
 from forebay.server.guarding import Guard
 from forebay.server.heads import Heads
 from forebay.server.listeners import Listeners
-from forebay.server.service import Patience, Service
+from forebay.server.service import Bounds, Service
 from forebay.server.watching import Watcher
 
 _PROBE = b"forebay serve was here\n"
@@ -47,7 +47,7 @@ def create_app(
     *,
     keyed: bool = False,
     loopback: bool = True,
-    **patience: Unpack[Patience],
+    **bounds: Unpack[Bounds],
 ) -> FastAPI:
     """An ASGI application over the stores of `app`, which stays the caller's to close, as do its documents.
 
@@ -57,7 +57,7 @@ def create_app(
     metrics, gauges = _metrics(), FleetGauges(app)
     if metrics is not None:
         metrics.registry.register(gauges)
-    service = Service(app, keyed=keyed, loopback=loopback, metrics=metrics, **patience)
+    service = Service(app, keyed=keyed, loopback=loopback, metrics=metrics, **bounds)
     watcher = Watcher(service)
     listeners = Listeners(service)
 

@@ -19,6 +19,7 @@ from forebay.server.service import service_of
 
 _LESS = "Send less at once."
 _LEAST_BYTES_S = 1024
+_DOUBLINGS = 5
 
 
 class _Carried(HTTPException):
@@ -90,12 +91,12 @@ async def in_time(
     """The body, as long as it comes at more than a trickle; `still_here` is called every few seconds meanwhile."""
     loop = asyncio.get_running_loop()
     pieces = request.stream().__aiter__()
-    until = loop.time() + slow_after_s
     told_at = time.monotonic()
-    got = 0
+    waited_s, got, least, left_s = 0.0, 0, least_bytes_s(0, slow_after_s), slow_after_s
     while True:
+        asked_at = loop.time()
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout(left_s):
                 data = await anext(pieces)
         except StopAsyncIteration:
             return
@@ -103,17 +104,26 @@ async def in_time(
             raise Refused(
                 408,
                 "too_slow",
-                f"Less than {_LEAST_BYTES_S} bytes a second came for {slow_after_s:g} s.",
+                f"Less than {least} bytes a second came for {slow_after_s:g} s.",
                 remedy="Send it again over a faster line.",
                 closing=True,
             ) from None
+        # Only the time that the sender took counts, not that of our own stores.
+        took_s = loop.time() - asked_at
+        waited_s += took_s
+        left_s -= took_s
         got += len(data)
-        if got >= _LEAST_BYTES_S * slow_after_s:
-            got, until = 0, loop.time() + slow_after_s
+        if got >= least * slow_after_s:
+            got, least, left_s = 0, least_bytes_s(waited_s, slow_after_s), slow_after_s
         yield data
         if still_here is not None and time.monotonic() - told_at > slow_after_s / 3:
             told_at = time.monotonic()
             await still_here()
+
+
+def least_bytes_s(waited_s: float, slow_after_s: float) -> int:
+    """The least speed of a body that has taken so long: it doubles a few times, so that no body lasts for ever."""
+    return int(_LEAST_BYTES_S * 2 ** min(_DOUBLINGS, waited_s // slow_after_s))
 
 
 def decoded(body: bytes) -> Json:

@@ -37,6 +37,11 @@ class Caller:
     def own_tenant(self) -> str:
         return self.tenant or DEFAULT_TENANT
 
+    @property
+    def flow(self) -> str | None:
+        """Whose share of the server it takes: its tenant's, or its key's; None where there are no keys."""
+        return f"tenant:{self.tenant}" if self.tenant is not None else None if self.key is None else self.who
+
     def sees(self, tenant: str) -> bool:
         return self.tenant in {None, tenant}
 

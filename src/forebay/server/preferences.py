@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Header
 
@@ -13,7 +13,9 @@ from forebay.app.waiting import looks
 from forebay.errors import StoreError
 from forebay.model.job import Job
 from forebay.model.task import Task
-from forebay.server.service import Service
+
+if TYPE_CHECKING:
+    from forebay.server.service import Service
 
 MAX_WAIT_S = 60
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?(?=$|[,;\s])")

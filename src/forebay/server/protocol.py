@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from forebay import ids
+from forebay.server.file_limit import MAX_CONNECTIONS
 from forebay.server.guarding import MAX_TARGET_BYTES
 
 HEADERS_WITHIN_S = 10.0
 _MAX_HEAD_BYTES = 48 * 1024
 _MAX_AHEAD = 32
+_RETRY_AFTER_S = 2
 _STANDARD = "Send HTTP/1.1 as its standard has it."
 
 
@@ -25,6 +27,8 @@ class _BadHead(Exception):
 
 class Protocol(HttpToolsProtocol):
     headers_within_s: ClassVar[float] = HEADERS_WITHIN_S
+    max_connections: ClassVar[int] = MAX_CONNECTIONS
+    idle: ClassVar[dict[Protocol, None]] = {}
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
     _unread_bytes = 0
@@ -34,6 +38,9 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._wait()
+        self.idle[self] = None
+        if len(self.connections) > self.max_connections:
+            self._make_room()
 
     def data_received(self, data: bytes) -> None:
         self._unread_bytes += len(data)
@@ -52,6 +59,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self.forget()
         # uvicorn tells the newest request alone: one that is being answered before it would go on for nobody.
         for cycle in self._asked:
             if not cycle.response_complete:
@@ -70,6 +78,7 @@ class Protocol(HttpToolsProtocol):
         self._asked = [*(each for each in self._asked if not each.response_complete), self.cycle]
         self._in_body = True
         self._unread_bytes = 0
+        self.idle.pop(self, None)
         if self.parser.should_upgrade():
             # The parser reads nothing more as HTTP, and there is nothing else that we speak.
             self.cycle.keep_alive = False
@@ -86,6 +95,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if not self._answering and not self.transport.is_closing():
+            self.idle[self] = None
         # What is left of a body that nobody reads must not keep the line open for as long as its sender likes.
         if self._in_body and not self._answering:
             self._wait()
@@ -100,6 +111,26 @@ class Protocol(HttpToolsProtocol):
         else:
             # What came before it is answered, and then it ends.
             self.cycle.keep_alive = False
+
+    def _make_room(self) -> None:
+        """Close the connection that has asked nothing for the longest time; if there is none, refuse this one."""
+        oldest = next(iter(self.idle))
+        if oldest is not self:
+            oldest.transport.abort()
+            # Its end is told only in the next turn of the loop, and more may come before.
+            oldest.forget()
+            return
+        self._refuse(
+            503,
+            "too_many_connections",
+            f"This server has {self.max_connections} connections already, and all of them are busy.",
+            remedy="Ask again in a moment, or ask another server.",
+            retry_after_s=_RETRY_AFTER_S,
+        )
+
+    def forget(self) -> None:
+        self.idle.pop(self, None)
+        self.connections.discard(self)
 
     @property
     def _answering(self) -> bool:
@@ -139,9 +170,13 @@ class Protocol(HttpToolsProtocol):
             detail = f"The head has more than {_MAX_HEAD_BYTES} bytes."
             self._refuse(431, "headers_too_large", detail, remedy="Send fewer headers.")
 
-    def _refuse(self, status: int, code: str, detail: str, *, remedy: str = _STANDARD) -> None:
+    def _refuse(
+        self, status: int, code: str, detail: str, *, remedy: str = _STANDARD, retry_after_s: int | None = None
+    ) -> None:
         phrase = HTTPStatus(status).phrase
-        document = {
+        again = {} if retry_after_s is None else {"retry_after": retry_after_s}
+        more = "" if retry_after_s is None else f"retry-after: {retry_after_s}\r\n"
+        document: dict[str, object] = {
             "type": f"urn:forebay:problem:{code}",
             "title": phrase,
             "status": status,
@@ -149,17 +184,22 @@ class Protocol(HttpToolsProtocol):
             "code": code,
             "remedy": remedy,
             "request_id": ids.random_id(),
+            **again,
         }
         body = json.dumps(document).encode()
         head = (
             f"HTTP/1.1 {status} {phrase}\r\ncontent-type: application/problem+json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\n{more}connection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
 
 
-def patient(headers_within_s: float) -> type[Protocol]:
-    """One that waits for so long for a head."""
-    named: dict[str, Any] = {"headers_within_s": headers_within_s}
+def bounded_protocol(headers_within_s: float, max_connections: int) -> type[Protocol]:
+    """A protocol that waits for so long for a head, on so many connections."""
+    named: dict[str, Any] = {
+        "headers_within_s": headers_within_s,
+        "max_connections": max_connections,
+        "idle": {},
+    }
     return type("Protocol", (Protocol,), named)

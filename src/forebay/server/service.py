@@ -13,6 +13,8 @@ from fastapi import Depends, Request
 from forebay.app.forebay import Forebay
 from forebay.errors import MaybeApplied
 from forebay.observe.metrics import Metrics
+from forebay.server.file_limit import current_limit, divide
+from forebay.server.upload_room import UploadRoom
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,14 +23,18 @@ CARRIERS = 16
 ANSWER_WITHIN_S = 1.5
 SLOW_AFTER_S = 30.0
 HEARTBEAT_S = 15.0
+LISTENERS_SHARE = 0.25
 
 
-class Patience(TypedDict, total=False):
-    """How long stores may take to answer, how long a body may trickle, and how often listeners hear a heartbeat."""
+class Bounds(TypedDict, total=False):
+    """How long stores and bodies may take, how often listeners hear a heartbeat, and how uploads share the server."""
 
     answer_within_s: float
     slow_after_s: float
     heartbeat_s: float
+    uploads: UploadRoom
+    most_listeners: int
+    listeners_share: float
 
 
 class Service:
@@ -47,6 +53,9 @@ class Service:
         answer_within_s: float = ANSWER_WITHIN_S,
         slow_after_s: float = SLOW_AFTER_S,
         heartbeat_s: float = HEARTBEAT_S,
+        uploads: UploadRoom | None = None,
+        most_listeners: int | None = None,
+        listeners_share: float = LISTENERS_SHARE,
     ) -> None:
         self.app = app
         self.keyed = keyed
@@ -55,7 +64,10 @@ class Service:
         self.stopping = asyncio.Event()
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
-        self.held_bytes = 0
+        room = divide(current_limit())
+        self.uploads = uploads or UploadRoom(most_uploads=room.uploads)
+        self.most_listeners = room.listeners if most_listeners is None else most_listeners
+        self.listeners_share = listeners_share
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s

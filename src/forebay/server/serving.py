@@ -20,23 +20,33 @@ from forebay.errors import BadInput, MissingExtra
 from forebay.ids import shown
 from forebay.observe import emit
 from forebay.server.application import create_app
-from forebay.server.protocol import HEADERS_WITHIN_S, patient
+from forebay.server.file_limit import AcceptErrors, current_limit, divide
+from forebay.server.protocol import HEADERS_WITHIN_S, bounded_protocol
 from forebay.server.service import Service
 
 _BACKLOG = 2048
+_ACCEPTS = 64  # at once: of each that fails for want of a file, asyncio would tell by itself
 _KEEP_ALIVE_S = 15
 
 
 class Server(uvicorn.Server):
     """Signals are the program's: it may have more to end than this."""
 
-    def __init__(self, asgi: FastAPI, *, grace_s: float, headers_within_s: float = HEADERS_WITHIN_S) -> None:
+    def __init__(
+        self,
+        asgi: FastAPI,
+        *,
+        grace_s: float,
+        headers_within_s: float = HEADERS_WITHIN_S,
+        max_connections: int | None = None,
+    ) -> None:
+        most = divide(current_limit()).connections if max_connections is None else max_connections
         self._service: Service = asgi.state.service
         self.ready = asyncio.Event()
         super().__init__(
             uvicorn.Config(
                 asgi,
-                http=patient(headers_within_s),
+                http=bounded_protocol(headers_within_s, most),
                 ws="none",
                 loop="asyncio",
                 lifespan="on",
@@ -44,7 +54,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                backlog=_BACKLOG,
+                backlog=_ACCEPTS,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=max(1, round(grace_s)),
             )
@@ -52,6 +62,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(_BACKLOG)
         self.ready.set()
 
     @contextmanager
@@ -133,6 +145,7 @@ async def serve(
     server = Server(asgi, grace_s=app.settings.drain_grace_s)
     address = address_of(listening)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(AcceptErrors())
     serving = loop.create_task(server.serve(sockets=[listening]))
     working = loop.create_task(_work(app, server, worker)) if worker is not None else None
     if working is None:

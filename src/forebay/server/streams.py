@@ -39,7 +39,7 @@ LastEventId = Annotated[
 @router.get(
     "/jobs/{id}/events",
     response_class=StreamingResponse,
-    responses=answers({200: _STREAM, 204: None}, 401, 403, 404, 422, 503),
+    responses=answers({200: _STREAM, 204: None}, 401, 403, 404, 422, 429, 503),
 )
 async def of_job(
     service: Serving,
@@ -54,23 +54,23 @@ async def of_job(
     if job.status.terminal and after >= job.event_count:
         return Response(status_code=204)
     watcher: Watcher = request.app.state.watcher
-    watcher.check_room()
     return _stream(_of_job(service, watcher, _present(request, caller), job.id, after))
 
 
-@router.get("/events", response_class=StreamingResponse, responses=answers({200: _STREAM}, 401, 403, 422, 503))
+@router.get("/events", response_class=StreamingResponse, responses=answers({200: _STREAM}, 401, 403, 422, 429, 503))
 async def of_all(service: Serving, caller: Reader, request: Request) -> Response:
     """The latest jobs as they are, and then those that changed, at most a few times a second.
 
     Who comes back gets them as they are again, so that nothing is missed.
     """
     watcher: Watcher = request.app.state.watcher
-    watcher.check_room()
     return _stream(_of_all(service, watcher, _present(request, caller), caller.tenant))
 
 
 def _present(request: Request, caller: Caller) -> Present:
+    """Refused if there is no room for another one who listens."""
     listeners: Listeners = request.app.state.listeners
+    listeners.check_room(caller)
     return partial(listeners.present, caller)
 
 

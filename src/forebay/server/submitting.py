@@ -54,7 +54,7 @@ async def submit(
         check_label("Idempotency-Key", idempotency_key)
     async with _alone(service, caller, idempotency_key) as still_here:
         chosen = partial(_pipeline, service, said)
-        async with received(service, request, caller.own_tenant, chosen, still_here) as upload:
+        async with received(service, request, caller, chosen, still_here) as upload:
             if upload.fields:
                 asked = orders.order_of({**said, **upload.fields}, "form")
                 await _check_callback(service, upload.fields.get("callback"))

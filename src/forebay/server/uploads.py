@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from io import BytesIO
 from tempfile import TemporaryFile
-from typing import IO, Final
+from typing import IO
 
 from fastapi import Request
 
@@ -18,13 +18,14 @@ from forebay.blobs.store import Writing
 from forebay.pipelines import intake
 from forebay.pipelines.pipeline import Pipeline
 from forebay.server.bodies import check_length, in_time, too_large
+from forebay.server.callers import Caller
 from forebay.server.multipart import Form
 from forebay.server.problems import Refused
 from forebay.server.service import Service
+from forebay.server.upload_room import FREE_BYTES, Held
 
 _FORM = "multipart/form-data"
 _PIECE = 1 << 20
-MAX_HELD_BYTES: Final = 64 * _PIECE
 _HEAD_BYTES = 64 * 1024
 _ZIP = b"PK\x03\x04"
 _FORM_BYTES = 128 * 1024
@@ -60,7 +61,7 @@ class Upload:
 
 @asynccontextmanager
 async def received(
-    service: Service, request: Request, tenant: str, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
+    service: Service, request: Request, caller: Caller, chosen: Chosen, still_here: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Upload]:
     """`still_here` is called every few seconds while bytes come."""
     most, bound = min((getattr(service.app.settings, name), name) for name in _BOUNDS)
@@ -68,21 +69,10 @@ async def received(
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
     length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=smaller)
-    # No more of it than a piece is held here at a time.
-    held = _PIECE if length is None or length < 0 else min(length, _PIECE)
-    if service.held_bytes + held > MAX_HELD_BYTES:
-        raise Refused(
-            503,
-            "too_many_uploads",
-            "As many documents are being sent already as there is memory for.",
-            remedy="Send it in a moment.",
-            headers={"retry-after": "5"},
-            closing=True,
-        )
-    service.held_bytes += held
-    try:
+    small = length is not None and 0 <= length <= FREE_BYTES
+    with service.uploads.enter(caller.flow, small=small) as memory:
         async with AsyncExitStack() as stack:
-            taking = _Taking(service, tenant, most, smaller, stack)
+            taking = _Taking(service, caller.own_tenant, most, smaller, memory, stack)
             async for data in in_time(request, service.slow_after_s, still_here):
                 await taking.take(data if form is None else form.feed(data))
                 # Fields that follow the file may yet choose another pipeline.
@@ -93,18 +83,19 @@ async def received(
             fields = form.fields if form else {}
             media_type = await taking.finished(chosen(fields))
             yield Upload(taking, media_type, form.file_name if form else None, fields)
-    finally:
-        service.held_bytes -= held
 
 
 class _Taking:
     """Gathers small pieces, so that a thread is needed once for many; what is small is written in one go."""
 
-    def __init__(self, service: Service, tenant: str, most: int, smaller: str, stack: AsyncExitStack) -> None:
+    def __init__(  # noqa: PLR0917 - of this module only
+        self, service: Service, tenant: str, most: int, smaller: str, memory: Held, stack: AsyncExitStack
+    ) -> None:
         self._service = service
         self._tenant = tenant
         self._most = most
         self._smaller = smaller
+        self._memory = memory
         self._stack = stack
         self._blob: Writing | None = None
         self._size = 0
@@ -124,7 +115,8 @@ class _Taking:
             raise too_large(self._most, remedy=self._smaller)
         self._head += data[: _HEAD_BYTES - len(self._head)]
         self._held += data
-        if len(self._held) >= _PIECE:
+        # Without memory for more of it, what came is written out at once.
+        if len(self._held) >= _PIECE or not self._memory.hold(len(self._held)):
             await self._write()
 
     def look(self, pipeline: Pipeline) -> str:
@@ -165,6 +157,7 @@ class _Taking:
             await self._service.take(self._blob.write, held)
             if self._copy is not None:
                 await self._service.take(_copied, self._copy, held)
+        self._memory.hold(0)
 
 
 def _temporary() -> IO[bytes]:

@@ -13,12 +13,10 @@ from forebay.errors import ForebayError
 from forebay.model.job import Event
 from forebay.model.query import Query
 from forebay.server.overview import Overview, Topic
-from forebay.server.problems import Refused
 from forebay.server.service import Service
 from forebay.stores.base import Ledger
 
 log = logging.getLogger("forebay.server")
-MAX_LISTENERS = 2000
 SHOWN_JOBS = 50
 _TOGETHER = 500
 _PAUSE_S = 0.25
@@ -73,16 +71,6 @@ class Watcher:
         self._overviews: dict[str | None, set[Overview]] = {}
         self._topics: dict[str | None, Topic] = {}
         self._stirred = asyncio.Event()
-
-    def check_room(self) -> None:
-        if len(self._followers) + sum(map(len, self._overviews.values())) >= MAX_LISTENERS:
-            raise Refused(
-                503,
-                "too_many_listeners",
-                f"{MAX_LISTENERS} clients listen to this server already.",
-                remedy="Ask for the job itself, or another server.",
-                headers={"retry-after": "10"},
-            )
 
     @contextmanager
     def following(self, job_id: str, after: int) -> Iterator[Follower]:

@@ -1,0 +1,119 @@
+"""Connections stay below the limit of open files; a flood of them neither silences the server nor fills its log."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import resource
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from forebay.app.forebay import Forebay
+from forebay.observe.events import subscribe
+from forebay.server.file_limit import AcceptErrors, divide
+from tests.server.ground import Service, received, serving
+from tests.server.test_serve import ended, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FILES = 256
+
+
+@contextmanager
+def served_with_few_files(home: Path, log: Path) -> Iterator[tuple[httpx2.Client, subprocess.Popen[bytes]]]:
+    code = (
+        "import resource, runpy, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({FILES // 2}, {FILES}))\n"
+        "sys.argv = ['forebay', 'serve', '--port', '0', '-o', 'ndjson', '--no-worker']\n"
+        "runpy.run_module('forebay', run_name='__main__')\n"
+    )
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=errors, env=environment(home)
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            address = json.loads(process.stdout.readline())["address"]
+            with httpx2.Client(base_url=address, timeout=20, trust_env=False) as client:
+                yield client, process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def test_a_flood_of_idle_connections_leaves_the_server_answering(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with served_with_few_files(tmp_path, log) as (client, process), ExitStack() as stack:
+        soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        assert (soft, hard) == (FILES, FILES)
+        place = ("127.0.0.1", client.base_url.port or 0)
+        for n in range(2 * FILES):
+            stack.enter_context(socket.create_connection(place, 20))
+            if n % 100 == 99:
+                assert client.get("/readyz", headers={"connection": "close"}).status_code == 200
+                assert len([*Path(f"/proc/{process.pid}/fd").iterdir()]) < FILES
+        assert ended(process) == 0
+    said = log.read_text()
+    assert "out of system resource" not in said
+    assert len(said) < 5000
+
+
+def test_when_all_connections_are_busy_another_one_is_told_to_wait(app: Forebay) -> None:
+    with serving(app, max_connections=2, most_listeners=9) as service, ExitStack() as stack:
+        lines = [stack.enter_context(socket.create_connection(service.place, 20)) for _ in range(2)]
+        for line in lines:
+            line.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
+        answer = said(service)
+        assert answer.startswith(b"HTTP/1.1 503 "), answer
+        assert b"retry-after: " in answer
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "too_many_connections"
+        for line in lines:
+            line.settimeout(20)
+            assert line.recv(65536)  # they are still served
+
+
+def said(service: Service) -> bytes:
+    with socket.create_connection(service.place, 20) as line, suppress(ConnectionResetError, BrokenPipeError):
+        line.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        return received(line)
+    return b""
+
+
+@pytest.mark.parametrize("limit", [64, 200, 1024, 65_536])
+def test_what_a_limit_of_files_is_divided_into_fits_into_it(limit: int) -> None:
+    room = divide(limit)
+    assert room.listeners < room.connections
+    assert min(room) > 0
+    if limit >= 200:
+        assert room.connections + 2 * room.uploads < limit
+
+
+def test_accepts_that_fail_are_told_once_with_how_many() -> None:
+    heard: list[tuple[str, Mapping[str, object]]] = []
+    stop = subscribe(lambda name, fields: heard.append((name, fields)))
+    loop = asyncio.new_event_loop()
+    others: list[dict[str, Any]] = []
+    loop.default_exception_handler = others.append  # type: ignore[method-assign,assignment]
+    try:
+        handler = AcceptErrors()
+        failed = {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "too many")}
+        for _ in range(5000):
+            handler(loop, failed)
+        handler(loop, {"message": "another"})
+    finally:
+        stop()
+        loop.close()
+    assert [name for name, _ in heard] == ["accept_failed"]
+    assert others == [{"message": "another"}]
