@@ -20,7 +20,6 @@ from forebay.pipelines.pipeline import Pipeline
 from forebay.server.bodies import check_length, in_time, too_large
 from forebay.server.callers import Caller
 from forebay.server.multipart import Form
-from forebay.server.problems import Refused
 from forebay.server.service import Service
 from forebay.server.upload_room import FREE_BYTES, Held
 
