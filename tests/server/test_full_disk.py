@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import resource
 from pathlib import Path
 from random import Random
@@ -37,6 +38,9 @@ def test_a_full_disk_is_told_and_nothing_stays_of_the_document(tmp_path: Path, p
         for _ in range(2):
             told = problem(client.post("/v1/jobs", content=document, headers=headers), status, "store_full")
             assert told["retry_after"] >= 1
+            assert str(tmp_path) not in json.dumps(told)
+            assert "://" not in json.dumps(told)
+            assert problem(client.get("/readyz"), 503, "not_ready")["checks"] == {"disk": "store_full"}
             assert [*(tmp_path / "blobs" / "tmp").iterdir()] == []
             assert [
                 path for path in (tmp_path / "blobs").rglob("*") if path.is_file() and path.stat().st_size > 99
@@ -45,4 +49,5 @@ def test_a_full_disk_is_told_and_nothing_stays_of_the_document(tmp_path: Path, p
 
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
         assert client.post("/v1/jobs", content=document, headers=headers).status_code == 202
+        assert client.get("/readyz").status_code == 200
         assert ended(process) == 0

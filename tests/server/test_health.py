@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx2
 import pytest
 
 from forebay.app.forebay import Forebay
+from forebay.app.working import make_worker
+from forebay.engine.context import Context
+from forebay.engine.registry import Kind
+from forebay.model.limit import Limit
 from forebay.observe import emit
+from forebay.observe.events import subscribe
+from forebay.server import health
 from tests.server.ground import NOBODY, Service, problem, serving
 
 
@@ -24,6 +32,48 @@ def test_readiness_names_the_check_that_fails(service: Service, tmp_path: Path) 
     found = problem(service.get("/readyz"), 503, "not_ready")
     assert found["checks"] == {"blobs": "store_unreachable"}
     assert service.get("/livez").status_code == 200
+
+
+def test_readiness_knows_a_disk_without_room(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = SimpleNamespace(free=1000)
+    monkeypatch.setattr(health.shutil, "disk_usage", lambda _: usage)
+    assert problem(service.get("/readyz"), 503, "not_ready")["checks"] == {"disk": "store_full"}
+    usage.free = 1 << 30
+    assert service.get("/readyz").status_code == 200
+
+
+def test_readiness_names_kinds_that_are_left_out(app: Forebay) -> None:
+    async def handler(ctx: Context) -> None:
+        """Never called."""
+
+    app.registry.add(Kind(name="segment.llm", handler=handler, limit="llm", optional=True))
+    with serving(app) as service:
+        answer = service.get("/readyz")
+        assert answer.status_code == 200
+        assert answer.json()["status"] == "degraded"
+        assert "'llm' is not defined" in answer.json()["warnings"]["segment.llm"]
+        app.limiter.define(Limit("llm", in_flight=1))
+        assert service.get("/readyz").json() == {"status": "ok"}
+
+
+def test_a_worker_says_which_kinds_it_leaves_out(app: Forebay) -> None:
+    async def handler(ctx: Context) -> None:
+        """Never called."""
+
+    app.registry.add(Kind(name="segment.llm", handler=handler, limit="llm", optional=True))
+    app.registry.add(Kind(name="mine", handler=handler))
+    heard: list[dict[str, object]] = []
+    stop = subscribe(lambda name, fields: heard.append(dict(fields)) if name == "kind_left_out" else None)
+    try:
+
+        async def made() -> None:
+            make_worker(app, target="nowhere:app")
+
+        asyncio.run(made())
+    finally:
+        stop()
+    assert [(each["kind"], each["limit"]) for each in heard] == [("segment.llm", "llm")]
+    assert "forebay limits set llm" in str(heard[0]["remedy"])
 
 
 def test_metrics_are_those_of_the_process(service: Service) -> None:

@@ -75,6 +75,22 @@ def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert client.get("/v1/workers").json()["items"] == []
         assert client.get("/v1/jobs").status_code == 200
+        while client.get("/readyz").json()["status"] == "ok" and time.monotonic() < ends_at:
+            time.sleep(0.1)
+        assert "drained" in client.get("/readyz").json()["warnings"]["worker"]
+        assert ended(process) == 0
+
+
+def test_a_worker_of_an_application_reads_documents_as_its_server_does(tmp_path: Path) -> None:
+    target = tmp_path / "own.py"
+    target.write_text(
+        "from forebay import Forebay\napp = Forebay()\n@app.task('mine')\nasync def mine(ctx):\n    return 1\n"
+    )
+    with served(tmp_path, f"{target}:app", "--no-worker") as (client, process):
+        job_id = client.post("/v1/jobs", content=DOCUMENT, headers=PDF).json()["id"]
+        worked = ran(tmp_path, f"{target}:app", "--until-idle", command="worker")
+        assert worked.returncode == 0, worked.stderr
+        assert client.get(f"/v1/jobs/{job_id}").json()["status"] == "completed"
         assert ended(process) == 0
 
 

@@ -29,6 +29,7 @@ class AppLimits:
         self._environment = environment
         self._defined: dict[str, Limit] = {}
         self._lock = threading.Lock()
+        self._announcing = threading.Lock()
         self._limiter: Limiter | None = None
         self._followed: FollowedFile | None = None
 
@@ -80,29 +81,34 @@ class AppLimits:
         for kind in self.undefined(kinds):
             raise BadInput(
                 f"Kind {kind.name!r} has the limit {kind.limit!r}, which nobody has defined.",
-                remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{_command(kind.limit or '')}`.",
+                remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{define_command(kind.limit or '')}`.",
             )
 
     def undefined(self, kinds: Iterable[Kind]) -> list[Kind]:
-        """Those whose limit nobody knows, once its store was told what there is.
+        """Those whose limit nobody knows, once its store was told what there is; none while it does not answer."""
+        known = self.announce()
+        return [] if known is None else [kind for kind in kinds if kind.limit is not None and kind.limit not in known]
 
-        A store that does not answer now hears of it when it is asked for a slot.
+    def announce(self) -> list[str] | None:
+        """Tell the store what code, file and environment say, and follow the file; return the names of all limits.
+
+        None if the store does not answer: call it again later.
         """
-        from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only workers need it
+        from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only workers and servers need it
 
         limiter = self.limiter
-        for limit in self._defined.values():
-            limiter.note(limit.name, "code", values_of(limit))
-        if self._followed is None:
-            self._followed = FollowedFile(limiter).start()
+        with self._announcing:
+            for limit in self._defined.values():
+                limiter.note(limit.name, "code", values_of(limit))
+            if self._followed is None:
+                self._followed = FollowedFile(limiter).start()
         try:
             for limit in self._defined.values():
                 limiter.define(limit)
-            known = limiter.names()
+            return limiter.names()
         except StoreError as error:
             emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
-            return []
-        return [kind for kind in kinds if kind.limit is not None and kind.limit not in known]
+            return None
 
     def defined(self, kinds: Iterable[Kind]) -> list[Kind]:
         """Those whose limit is known by now; none while its store does not answer."""
@@ -122,7 +128,8 @@ class AppLimits:
             limiter.close()
 
 
-def _command(limit: str) -> str:
+def define_command(limit: str) -> str:
+    """The command that defines a limit, as far as it can be told."""
     from forebay.limits.presets import presets  # noqa: PLC0415 - reads a file
 
     given = f"--preset {limit}` and confirm its numbers, or `--in-flight …" if limit in presets() else "--in-flight …"

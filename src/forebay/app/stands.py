@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote
 
 from forebay.app.limits import AppLimits
 from forebay.blobs import Blobs, open_blobs
@@ -95,6 +97,17 @@ class Stands:
     def blobs(self) -> Blobs:
         given = self._given_blobs
         return open_blobs(given or self.settings.blobs) if given is None or isinstance(given, str) else given
+
+    def own_folders(self) -> list[Path]:
+        """The folders of this machine that ledger and blobs are written to."""
+        address = self.ledger_address
+        file = sqlite_file(address) if address is not None else None
+        folders = [] if file is None else [file.parent]
+        given = self._given_blobs
+        blobs = self.settings.blobs if given is None else given
+        if isinstance(blobs, str) and blobs.startswith("file://"):
+            folders.append(Path(unquote(blobs.removeprefix("file://"))))
+        return folders
 
     def check_addresses(self) -> None:
         """Refuses those of blobs and limits that name no store, before anything begins; nothing is opened."""

@@ -14,14 +14,16 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from forebay.app import cleaning
 from forebay.app.forebay import Forebay
+from forebay.app.limits import define_command
 from forebay.app.target import locate
 from forebay.engine.children import Bounds
 from forebay.engine.idle import drain_when_idle
 from forebay.engine.late import LeftOut
 from forebay.engine.room import Limits
 from forebay.engine.worker import Worker
-from forebay.errors import BadInput
+from forebay.errors import BadInput, MissingExtra
 from forebay.model.task import Status
+from forebay.observe import emit
 from forebay.observe.logs import bind
 
 T = TypeVar("T")
@@ -42,6 +44,12 @@ class Options(TypedDict, total=False):
 
 Beside = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
 """Runs beside a worker, which it may tell to drain; when it fails, so does the worker."""
+
+
+def register_documents(app: Forebay) -> None:
+    """Let a worker of any application read documents as well, as far as what reads them is installed."""
+    with suppress(MissingExtra):
+        app.documents.pipeline  # noqa: B018 - the first look registers its steps
 
 
 def work(app: Forebay, *, until_idle: bool = False, **options: Unpack[Options]) -> None:
@@ -154,6 +162,8 @@ def make_worker(app: Forebay, **options: Unpack[Options]) -> Worker:
     }
     optional = [kind for kind in app.registry if kind.optional and kind.name != options.get("needs")]
     left_out = app.limits.undefined(optional) if optional else []
+    for kind in left_out:
+        emit("kind_left_out", kind=kind.name, limit=kind.limit, remedy=define_command(kind.limit or ""))
     registry = app.registry.without({kind.name for kind in left_out}) if left_out else app.registry
     target = options.get("target") or locate(app)
     registry.check_runnable(target)

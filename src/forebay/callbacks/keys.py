@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from forebay.errors import BadInput
+from forebay.errors import BadInput, StoreUnreachable
 from forebay.observe.redact import hide_given
 
 _ENDING = "-callback.key"
@@ -28,9 +28,9 @@ def key_beside(ledger: Path) -> bytes:
     except FileNotFoundError:
         text = _made(file)
     except (OSError, UnicodeError):
-        raise BadInput(f"{file} cannot be read.", remedy="It is to be readable by you alone.") from None
+        raise StoreUnreachable(f"{file} cannot be read.", remedy="It is to be readable by you alone.") from None
     if len(text) < _LEAST:
-        raise BadInput(f"{file} holds no key.", remedy="Delete it for a new one; receivers then need new secrets.")
+        raise StoreUnreachable(f"{file} holds no key.", remedy="Delete it for a new one; receivers then need new secrets.")
     hide_given(text)
     return text.encode()
 
@@ -52,7 +52,7 @@ def _made(file: Path) -> str:
             draft.unlink()
         return file.read_text("ascii").strip()
     except OSError as error:
-        raise BadInput(
+        raise StoreUnreachable(
             f"The key of callbacks cannot be kept in {file}: {error.strerror}.",
             remedy="Make the folder writable, or set FOREBAY_CALLBACK_KEY.",
         ) from None

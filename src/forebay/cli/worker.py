@@ -65,12 +65,14 @@ def worker(
     _check("processes", processes, 1, _MAX_PROCESSES)
     _check("metrics_port", metrics_port, 0, _MAX_PORT)
     app = application(target, common)
+    from forebay.app.working import register_documents, work
+
+    register_documents(app)
     if not len(app.registry):
         raise BadInput(
-            f"{shown(target)} has no handlers.", remedy='Register one before it is loaded: @app.task("kind").'
+            f"{shown(target)} has no handlers, and nothing that reads documents is installed.",
+            remedy="Register a handler before it is loaded: @app.task(\"kind\"), or pip install 'forebay[ocr]'.",
         )
-    from forebay.app.working import work
-
     _run(
         app,
         metrics_port,

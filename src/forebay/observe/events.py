@@ -29,6 +29,11 @@ EVENTS: dict[str, Event] = {
         "A worker opened its session and asks for work.",
         ("worker", "session_id", "kinds", "concurrency", "processes"),
     ),
+    "kind_left_out": Event(
+        _WARNING,
+        "A worker does not run this kind, because nobody has defined its limit; it begins once somebody has.",
+        ("kind", "limit", "remedy"),
+    ),
     "worker_draining": Event(
         _INFO, "A worker claims no more and lets what runs come to its end.", ("reason", "running")
     ),

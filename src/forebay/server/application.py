@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -13,7 +14,7 @@ from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
 from forebay.app.gauges import FleetGauges
-from forebay.errors import MissingExtra, StoreError
+from forebay.errors import ForebayError, MissingExtra, StoreError
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.events import subscribe
 from forebay.observe.metrics import Metrics
@@ -40,6 +41,9 @@ from forebay.server.service import Bounds, Service
 from forebay.server.watching import Watcher
 
 _PROBE = b"forebay serve was here\n"
+_ANNOUNCE_WITHIN_S = 5.0
+_ANNOUNCE_AGAIN_S = 2.0
+log = logging.getLogger("forebay.server")
 
 
 def create_app(
@@ -70,7 +74,9 @@ def create_app(
         # Now rather than in the midst of the first request; who has no documents need not have what reads them.
         with suppress(MissingExtra):
             await service.take(lambda: app.documents.pipeline)
-        running = [asyncio.create_task(each.run()) for each in (watcher, listeners)]
+        announcing = asyncio.create_task(_announce_limits(service))
+        await asyncio.wait([announcing], timeout=_ANNOUNCE_WITHIN_S)
+        running = [announcing, *(asyncio.create_task(each.run()) for each in (watcher, listeners))]
         try:
             yield
         finally:
@@ -113,6 +119,15 @@ def create_app(
     ):
         made.include_router(each.router)
     return made
+
+
+async def _announce_limits(service: Service) -> None:
+    """Define the limits of code, file and environment, worker or not: other programs take slots of them."""
+    try:
+        while await service.take(service.app.limits.announce) is None:
+            await asyncio.sleep(_ANNOUNCE_AGAIN_S)
+    except ForebayError as error:
+        log.error("limits_not_defined", extra={"fields": {"text": str(error)}})  # noqa: TRY400 - its text says it all
 
 
 def _metrics() -> Metrics | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -11,7 +14,7 @@ from fastapi.responses import JSONResponse
 
 from forebay.app.forebay import Forebay
 from forebay.blobs import BlobRef
-from forebay.errors import ForebayError
+from forebay.errors import ForebayError, StoreFull
 from forebay.ids import LENGTH
 from forebay.model.key import Scope
 from forebay.model.task import DEFAULT_TENANT
@@ -20,6 +23,8 @@ from forebay.server.problems import problem
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import Healthy, answers
 
+_LEAST_FREE = 16 << 20
+_FULL_FOR_S = 30.0
 _NO_TASK = "a" * LENGTH
 _NO_BLOB = BlobRef(DEFAULT_TENANT, "0" * 64)
 _METRICS: dict[int | str, dict[str, Any]] = {
@@ -47,14 +52,17 @@ async def livez() -> JSONResponse:
 
 
 async def readyz(service: Serving, request: Request) -> Response:
-    """Whether its stores answer; what does not is named."""
-    checks = {"ledger": _ledger, "blobs": _blobs, "limits": _limits}
+    """Whether its stores answer and have room; what does not is named. `warnings` names what does not run here."""
+    checks = {"ledger": _ledger, "blobs": _blobs, "limits": _limits, "disk": _disk}
     found = await asyncio.gather(*(_trouble(service, check) for check in checks.values()))
     failed = {name: why for name, why in zip(checks, found, strict=True) if why is not None}
     if service.stopping.is_set():
         failed["server"] = "stopping"
+    if service.full_at is not None and time.monotonic() - service.full_at < _FULL_FOR_S:
+        failed["disk"] = StoreFull.code
     if not failed:
-        return JSONResponse({"status": "ok"})
+        warnings = await _warnings(service)
+        return JSONResponse({"status": "degraded", "warnings": warnings} if warnings else {"status": "ok"})
     said = ", ".join(f"{name} ({why})" for name, why in failed.items())
     return problem(
         503,
@@ -65,6 +73,23 @@ async def readyz(service: Serving, request: Request) -> Response:
         retry_after=2,
         more={"checks": failed},
     )
+
+
+async def _warnings(service: Service) -> dict[str, str]:
+    """What does not keep the server from answering, but keeps some work from being done."""
+    found = {}
+    with suppress(ForebayError):
+        found = await service.ask(_left_out, service.app)
+    if service.worker_drained:
+        found["worker"] = "The worker of this process was drained: it runs nothing more."
+    return found
+
+
+def _left_out(app: Forebay) -> dict[str, str]:
+    limiter = app.limits.found()
+    known = [] if limiter is None else limiter.names()
+    missing = [kind for kind in app.registry if kind.optional and kind.limit is not None and kind.limit not in known]
+    return {kind.name: f"It is left out: limit {kind.limit!r} is not defined." for kind in missing}
 
 
 async def _trouble(service: Service, check: Callable[[Forebay], object]) -> str | None:
@@ -82,6 +107,13 @@ def _ledger(app: Forebay) -> object:
 
 def _blobs(app: Forebay) -> object:
     return app.blobs.exists(_NO_BLOB)
+
+
+def _disk(app: Forebay) -> None:
+    for place in app.own_folders():
+        with suppress(OSError):  # one that is not there is told of by its store
+            if shutil.disk_usage(place).free < _LEAST_FREE:
+                raise StoreFull("The disk is full.", remedy="Make room.")
 
 
 def _limits(app: Forebay) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from math import ceil
@@ -27,6 +28,16 @@ RETRY_AFTER_S = 2
 _MAX_NAMED = 20
 _CODES = {404: "no_such_path", 405: "method_not_allowed"}
 _PASSING = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE}
+_STORES = {
+    "store_full": ("A store has no room left.", "Send it again later, or tell the operator."),
+    "store_unreachable": ("A store does not answer.", "Send it again in a moment."),
+    "maybe_applied": (
+        "A store has not answered in time; what was asked for may have been done.",
+        "Ask again in a moment, with the same Idempotency-Key where there is one.",
+    ),
+    "store_busy": ("A store is too busy.", "Send it again in a moment."),
+}
+_STORE = ("A store of this server is in trouble.", "Tell the operator, with the request id.")
 _DOCUMENTS = {ErrorClass.UNSUPPORTED_FORMAT: 415}
 log = logging.getLogger("forebay.server")
 
@@ -84,6 +95,7 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
     status, code = error.http_status, error.code
     headers: Mapping[str, str] = {}
     retry_after: int | None = None
+    what, remedy = error.what, error.remedy
     if isinstance(error, Refused):
         status, code, headers = error.status, error.own_code, error.headers
     elif isinstance(error, BadDocument):
@@ -91,6 +103,10 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
         status = _DOCUMENTS.get(ErrorClass(code), status)
     elif isinstance(error, StoreError):
         status = full if isinstance(error, StoreFull) else HTTPStatus.SERVICE_UNAVAILABLE
+        # Its own text names addresses and folders, which are for operators: they find it in the log.
+        what, remedy = _STORES.get(code, _STORE)
+        fields = {"request_id": request_id, "error_code": code, "text": printable(str(error))}
+        log.warning("request_failed", extra={"fields": fields})
     if isinstance(error, Busy):
         retry_after = max(1, ceil(error.retry_in_s))
     elif status in _PASSING and "retry-after" not in headers:
@@ -100,9 +116,9 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
     return problem(
         status,
         code,
-        error.what,
+        what,
         request_id=request_id,
-        remedy=printable(error.remedy),
+        remedy=printable(remedy),
         retry_after=retry_after,
         headers=headers,
     )
@@ -166,6 +182,8 @@ def install(app: FastAPI) -> None:
         if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             error.headers = {"allow": ", ".join(_methods(request))}
         request_id = request.scope.get("forebay_request_id", "")
+        if isinstance(error, StoreFull):
+            request.app.state.service.full_at = time.monotonic()
         if isinstance(error, StoreFull) and _prefers_507(request):
             return of_error(error, request_id, full=HTTPStatus.INSUFFICIENT_STORAGE)
         return of_anything(error, request_id)

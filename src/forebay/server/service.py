@@ -40,7 +40,8 @@ class Bounds(TypedDict, total=False):
 class Service:
     """Nothing that must outlive a request is kept here: any number of processes may serve the same stores.
 
-    `keyed` is remembered once it is true: from the first API key on, nobody is let in without one.
+    `keyed` is remembered once it is true: from the first API key on, nobody is let in without one. `full_at` is when
+    a store had no room for a request, until one is stored; `worker_drained` that the worker of this process has ended.
     """
 
     def __init__(
@@ -62,6 +63,8 @@ class Service:
         self.loopback = loopback
         self.metrics = metrics
         self.stopping = asyncio.Event()
+        self.worker_drained = False
+        self.full_at: float | None = None
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
         room = divide(current_limit())

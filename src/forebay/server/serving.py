@@ -15,8 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
-from forebay.app.working import Options, awork_among_others
-from forebay.errors import BadInput, MissingExtra
+from forebay.app.working import Options, awork_among_others, register_documents
+from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.observe import emit
 from forebay.server.application import create_app
@@ -69,6 +69,9 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    def worker_ended(self) -> None:
+        self._service.worker_drained = True
 
     def stop(self) -> None:
         """Take no more, let what is being read come to its end; asked again, wait for nothing."""
@@ -139,8 +142,7 @@ async def serve(
 ) -> None:
     """Until SIGTERM or SIGINT; with a worker unless there is None of its options."""
     # Before the worker begins, so that it runs what documents become.
-    with suppress(MissingExtra):
-        app.documents.pipeline  # noqa: B018 - the first look registers its steps
+    register_documents(app)
     asgi = create_app(app, keyed=keyed, loopback=loopback, **more)
     server = Server(asgi, grace_s=app.settings.drain_grace_s)
     address = address_of(listening)
@@ -172,6 +174,7 @@ async def _work(app: Forebay, server: Server, options: Options) -> None:
     """A worker that cannot go on takes the server with it; one that was drained by itself does not."""
     try:
         await awork_among_others(app, on_signal=server.stop, **_unpacked(**options))
+        server.worker_ended()
     except BaseException:
         server.stop()
         raise

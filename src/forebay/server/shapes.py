@@ -54,7 +54,8 @@ class Problem(Shape):
 
 
 class Healthy(Shape):
-    status: str = Field(examples=["ok"])
+    status: str = Field(examples=["ok"], description="`ok`, or of /readyz `degraded` if there are warnings.")
+    warnings: dict[str, str] | None = Field(None, description="What does not run here, and why.")
 
 
 class Links(Shape):

@@ -66,6 +66,7 @@ async def submit(
                 job = await service.ask(made)
                 await service.take(upload.keep)
             done = await service.ask(service.app.store, job)
+            service.full_at = None
     location = f"/v1/jobs/{done.id}"
     replayed = {"forebay-replayed": "true"} if done.outcome == "existing" else {}
     found = await ended(service, done.id, wait_s(prefer)) if wait_s(prefer) else None
