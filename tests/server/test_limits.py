@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -59,11 +60,59 @@ def test_a_limit_is_paused_resumed_and_reset(limited: Service) -> None:
         problem(limited.post(f"/v1/limits/none/{verb}"), 404, "not_found")
 
 
+def test_limits_of_file_environment_and_code_are_defined_without_a_worker(
+    app: Forebay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "forebay.toml"
+    file.write_text("[limits.adobe]\nin_flight = 2\n")
+    monkeypatch.setenv("FOREBAY_CONFIG", str(file))
+    monkeypatch.setenv("FOREBAY_LIMIT_MODEL_IN_FLIGHT", "4")
+    app.limit(Limit("ocr", in_flight=3))
+    with serving(app) as service:
+        found = {each["name"]: each["limit"]["in_flight"] for each in service.get("/v1/limits").json()["items"]}
+        assert found == {"adobe": 2, "ocr": 3, "model": 4}
+        assert service.post("/v1/limits/adobe/slots").status_code == 201
+        file.write_text("[limits.adobe]\nin_flight = 77\n")
+        until(lambda: service.get("/v1/limits/adobe").json()["limit"]["in_flight"] == 77, within_s=20)
+
+
+def test_all_that_changes_a_limit_is_audited(app: Forebay) -> None:
+    app.limiter.define(Limit("api", in_flight=2))
+    with serving(app, keyed=True) as service:
+        boss, slots_only = service.keyed("operate", "read"), service.keyed("slots", tenant="ann")
+        key_id = boss["authorization"].split("_")[1]
+        path = "/v1/limits/api"
+        order = {"in_flight": 5, "start_within_s": 2, "for_s": 600, "note": "contract"}
+        changed = service.client.patch(path, json=order, headers=boss)
+        assert (changed.status_code, changed.json()["limit"]["start_within_s"]) == (200, 2)
+        paused = service.post(f"{path}/pause", json={"for_s": 60, "note": "why"}, headers=boss).json()
+        assert (paused["paused"], paused["paused_by"]) == (True, f"key:{key_id}")
+        assert service.post(f"{path}/resume", headers=boss).json()["paused_by"] == ""
+        assert service.post(f"{path}/reset", json={"everything": True}, headers=boss).status_code == 200
+        slot = service.post(f"{path}/slots", headers=slots_only).headers["location"]
+        said = {"outcome": "throttled", "retry_after_s": 3}
+        assert service.client.request("DELETE", slot, json=said, headers=slots_only).status_code == 204
+        lines = [line for line in app.ledger.audit() if line.verb.endswith("_limit")][::-1]
+        assert [line.verb for line in lines] == [
+            "set_limit",
+            "pause_limit",
+            "resume_limit",
+            "reset_limit",
+            "throttle_limit",
+        ]
+        assert {line.targets for line in lines} == {("api",)}
+        assert {line.who for line in lines[:4]} == {f"key:{key_id}"}
+        assert lines[0].note == "in_flight=5, start_within_s=2.0, for 600 s; contract"
+        assert (lines[4].tenant, lines[4].note) == ("ann", "retry_after_s=3")
+
+
 def test_a_slot_counts_for_every_process_until_it_is_given_back(limited: Service) -> None:
     path = "/v1/limits/api/slots"
     first = limited.post(path, json={"units": {"pages": 60}, "label": "one"})
     assert first.status_code == 201
     assert (first.json()["lease_s"], first.json()["call_timeout_s"]) == (15, 60)
+    assert 0 <= first.json()["start_by_s"] <= first.json()["start_within_s"] == 0.25
+    assert first.json()["granted_at"].endswith("Z")
     with limited.app.limiter.slot("api", units={"pages": 0}, timeout_s=0):
         full = limited.post(path, json=NONE)
         problem(full, 429, "busy")
@@ -128,6 +177,81 @@ def test_a_refusal_of_the_provider_cools_everybody_down(limited: Service) -> Non
     assert int(refused.headers["retry-after"]) > 20
 
 
+def throttled(service: Service, who: dict[str, str], retry_after_s: float) -> None:
+    slot = service.post("/v1/limits/api/slots", json=NONE, headers=who)
+    assert slot.status_code == 201, slot.text
+    said = {"outcome": "throttled", "retry_after_s": retry_after_s}
+    assert service.client.request("DELETE", slot.headers["location"], json=said, headers=who).status_code == 204
+
+
+def test_a_tenant_cools_itself_down_and_everybody_only_when_another_one_confirms_it(limited: Service) -> None:
+    ann, bob, boss = limited.keyed("slots", tenant="ann"), limited.keyed("slots", tenant="bob"), limited.keyed("slots")
+    throttled(limited, ann, 86_400)
+    refused = limited.post("/v1/limits/api/slots", json=NONE, headers=ann)
+    problem(refused, 429, "busy")
+    assert 20 < int(refused.headers["retry-after"]) <= 30
+    assert limited.app.limiter.usage("api").cooldown_for_s == 0
+    # Others go on: our own process, keys without a tenant, another tenant.
+    with limited.app.limiter.slot("api", units={"pages": 0}, timeout_s=0):
+        pass
+    free(limited.app, 0)
+    slot = limited.post("/v1/limits/api/slots", json=NONE, headers=boss)
+    assert slot.status_code == 201
+    assert limited.client.delete(slot.headers["location"], headers=boss).status_code == 204
+    throttled(limited, bob, 86_400)
+    assert 20 < limited.app.limiter.usage("api").cooldown_for_s <= 30
+    problem(limited.post("/v1/limits/api/slots", json=NONE, headers=boss), 429, "busy")
+
+
+def test_the_same_tenant_does_not_confirm_itself(limited: Service) -> None:
+    keys = [limited.keyed("slots", tenant="ann") for _ in range(2)]
+    held = [limited.post("/v1/limits/api/slots", json=NONE, headers=key).headers["location"] for key in keys]
+    for key, slot in zip(keys, held, strict=True):
+        said = {"outcome": "throttled", "retry_after_s": 60}
+        assert limited.client.request("DELETE", slot, json=said, headers=key).status_code == 204
+    assert limited.app.limiter.usage("api").cooldown_for_s == 0
+
+
+def test_a_key_for_slots_can_do_nothing_else(limited: Service) -> None:
+    only = limited.keyed("slots", tenant="ann")
+    slot = limited.post("/v1/limits/api/slots", json=NONE, headers=only).headers["location"]
+    assert limited.client.patch(slot, json={"start": True}, headers=only).status_code == 200
+    assert limited.client.delete(slot, headers=only).status_code == 204
+    for method, path in (
+        ("GET", "/v1/jobs"),
+        ("GET", "/v1/limits"),
+        ("POST", "/v1/jobs"),
+        ("PATCH", "/v1/limits/api"),
+        ("POST", f"/v1/dead/{NOBODY}/requeue"),
+        ("DELETE", f"/v1/jobs/{NOBODY}"),
+    ):
+        problem(limited.client.request(method, path, headers=only), 403, "missing_scope")
+
+
+@pytest.mark.parametrize(("share", "taken"), [(0.5, 2), (1.0, 4)])
+def test_a_tenant_has_a_share_of_the_slots_while_others_use_the_limit(app: Forebay, share: float, taken: int) -> None:
+    """With a share of 1.0, the control, one tenant takes all that is left."""
+    app.limiter.define(Limit("api", in_flight=5))
+    with serving(app, slots_share=share) as service:
+        ann, bob = service.keyed("slots", tenant="ann"), service.keyed("slots", tenant="bob")
+        path = "/v1/limits/api/slots"
+        other = service.post(path, headers=bob).headers["location"]
+        found = [service.post(path, headers=ann) for _ in range(5)]
+        assert [each.status_code for each in found] == [201] * taken + [429] * (5 - taken)
+        assert service.client.delete(other, headers=bob).status_code == 204
+        # Alone, a tenant may have all of them.
+        more = [service.post(path, headers=ann).status_code for _ in range(5 - taken)]
+        assert more == [201] * (5 - taken)
+        # What is beyond its share starts no more, once another one waits.
+        waiting = threading.Thread(target=lambda: service.post(path, json={"wait_s": 5}, headers=bob))
+        waiting.start()
+        until(lambda: app.limiter.usage("api").waiting == 1, within_s=10)
+        late = service.client.patch(found[0].headers["location"], json={"start": True}, headers=ann)
+        assert late.status_code == (409 if share < 1 else 200), late.text
+        assert service.client.delete(found[0].headers["location"], headers=ann).status_code == 204
+        waiting.join(20)
+
+
 def test_a_key_has_its_own_slots_and_not_too_many(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "MAX_SLOTS", 2)
     app.limiter.define(Limit("api", in_flight=10))
@@ -151,8 +275,9 @@ def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Servic
     taken = limited.post("/v1/limits/api/slots", json={**NONE, "label": "merger.pdf"}, headers=ann)
     slot_id = taken.json()["id"]
     key_id = ann["authorization"].split("_")[1]
-    limited.app.limiter.configure("api", in_flight=2, who=f"key:{key_id}")
-    secrets = (slot_id, key_id, "merger.pdf")
+    limited.app.limiter.configure("api", in_flight=2, who=f"key:{key_id}", note="contract 77", call_timeout_s=61)
+    limited.app.limiter.pause("api", note="merger of ann", who=f"key:{key_id}")
+    secrets = (slot_id, key_id, "merger.pdf", "contract 77", "merger of ann")
     for path in ("/v1/limits/api", "/v1/limits"):
         told = limited.get(path, headers=bob)
         assert [each for each in secrets if each in told.text] == []

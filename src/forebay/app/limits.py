@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -79,9 +79,10 @@ class AppLimits:
     def tell(self, kinds: Iterable[Kind]) -> None:
         """Before a worker begins: what code, file and environment say; a kind whose limit nobody knows is refused."""
         for kind in self.undefined(kinds):
+            command = define_command(kind.limit or "")
             raise BadInput(
                 f"Kind {kind.name!r} has the limit {kind.limit!r}, which nobody has defined.",
-                remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{define_command(kind.limit or '')}`.",
+                remedy=f"Define it: app.limit(Limit({kind.limit!r}, in_flight=…)), or `{command}`.",
             )
 
     def undefined(self, kinds: Iterable[Kind]) -> list[Kind]:
@@ -126,6 +127,14 @@ class AppLimits:
             followed.close()
         if limiter is not None:
             limiter.close()
+
+
+def changes_text(values: Mapping[str, object], for_s: float | None = None, note: str = "") -> str:
+    """What was changed of a limit, for how long and why, as the audit trail has it."""
+    said = [f"{name}={value}" for name, value in values.items()]
+    if for_s is not None:
+        said.append(f"for {for_s:g} s")
+    return "; ".join(filter(None, [", ".join(said), note]))
 
 
 def define_command(limit: str) -> str:

@@ -30,7 +30,9 @@ def key_beside(ledger: Path) -> bytes:
     except (OSError, UnicodeError):
         raise StoreUnreachable(f"{file} cannot be read.", remedy="It is to be readable by you alone.") from None
     if len(text) < _LEAST:
-        raise StoreUnreachable(f"{file} holds no key.", remedy="Delete it for a new one; receivers then need new secrets.")
+        raise StoreUnreachable(
+            f"{file} holds no key.", remedy="Delete it for a new one; receivers then need new secrets."
+        )
     hide_given(text)
     return text.encode()
 

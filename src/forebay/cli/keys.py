@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _USUAL = Reading()
 _COLUMNS = ("id", "name", "scopes", "tenant", "created", "ends", "state")
-Scopes = Literal["read", "submit", "operate", "admin"]
+Scopes = Literal["read", "submit", "slots", "operate", "admin"]
 
 
 def create(

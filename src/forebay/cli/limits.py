@@ -145,7 +145,33 @@ def change(
     for_s = None if lasting is None else reading.duration("--for", lasting)
     with opened_limits(common, create=True) as limiter:
         limiter.configure(name, for_s=for_s, note=_checked(note), who=who(), **values)
+        _audit("set_limit", name, common, values=values, for_s=for_s, note=note)
         _say(limiter.usage(name), common, "override" if for_s else "operator")
+
+
+def _audit(
+    verb: str,
+    name: str,
+    common: LimitReading,
+    *,
+    values: dict[str, Any] | None = None,
+    for_s: float | None = None,
+    note: str = "",
+) -> None:
+    """Leave a line in the audit trail of the ledger, if there is one: limits are used without a ledger as well."""
+    from forebay.app.limits import changes_text
+    from forebay.model.exchange import Action
+    from forebay.stores.address import open_ledger, sqlite_file
+
+    settings = settings_of(common)
+    file = sqlite_file(settings.ledger)
+    if file is not None and not file.exists():
+        return
+    try:
+        with open_ledger(settings.ledger) as ledger:
+            ledger.record_action(verb, [name], Action(who=who(), note=changes_text(values or {}, for_s, note)))
+    except StoreError as error:
+        output.note(f"forebay: the audit trail has no line of this: {error}")
 
 
 def _given(**values: object) -> dict[str, Any]:
@@ -180,7 +206,8 @@ def pause(name: Name, /, *, lasting: Duration = None, note: Note = "", common: L
 
     for_s = None if lasting is None else reading.duration("--for", lasting)
     with opened_limits(common) as limiter:
-        limiter.pause(name, for_s=for_s, note=_checked(note))
+        limiter.pause(name, for_s=for_s, note=_checked(note), who=who())
+        _audit("pause_limit", name, common, for_s=for_s, note=note)
         _say(limiter.usage(name), common)
 
 
@@ -188,6 +215,7 @@ def resume(name: Name, /, *, common: LimitReading = _USUAL) -> int:
     """Calls start at once: do it when you know that the provider is well."""
     with opened_limits(common) as limiter:
         limiter.resume(name)
+        _audit("resume_limit", name, common)
         usage = limiter.usage(name)
     _say(usage, common)
     if usage.paused:
@@ -204,7 +232,9 @@ def clear(
 ) -> None:
     """The layers below it count again. An override ends by itself; the others stay until they are cleared."""
     with opened_limits(common) as limiter:
-        if not limiter.clear(name, layer):
+        if limiter.clear(name, layer):
+            _audit("clear_limit", name, common, note=f"layer {layer}")
+        else:
             output.note(f"{name} has no layer {layer}.")
         _say(limiter.usage(name), common)
 
@@ -222,6 +252,7 @@ def reset(
         if every and not _agreed(limiter.usage(name), yes=yes):
             return 1
         count = limiter.reset(name, everything=every)
+        _audit("reset_limit", name, common, note="everything" if every else "")
         usage = limiter.usage(name)
     if common.output != "table":
         output.write([{"limit": name, "forgotten_count": count, "in_flight": usage.in_flight}], common.output, one=True)

@@ -240,14 +240,14 @@ class Limiter:
         self._defined.get(name, {}).pop(layer, None)
         return there
 
-    def pause(self, name: str, *, for_s: float | None = None, note: str = "") -> None:
+    def pause(self, name: str, *, for_s: float | None = None, note: str = "", who: str = "") -> None:
         """Grant nothing more, for so long or until it is resumed; what runs goes on."""
         if for_s is not None:
             check_seconds("for_s", for_s, least=0.001, most=_MAX_WAIT_S)
         if note:
             check_label("note", note)
         for_ms = None if for_s is None else int(for_s * 1000)
-        self._changed(name, lambda record, raw: actions.paused(record, raw, for_ms=for_ms, note=note))
+        self._changed(name, lambda record, raw: actions.paused(record, raw, for_ms=for_ms, note=note, who=who))
 
     def resume(self, name: str) -> None:
         """End a pause, a cool-down or a park, and grant at once."""

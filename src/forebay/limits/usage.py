@@ -76,6 +76,7 @@ class Usage:
     paused: bool
     paused_for_s: float | None
     note: str
+    paused_by: str
     cooldown: str
     cooldown_for_s: float
     level: int
@@ -124,6 +125,7 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         paused=limit_state.gate(record, terms, now)[0] == limit_state.PAUSED,
         paused_for_s=(record["paused"] - now) / 1000 if record["paused"] > now else None,
         note=record["note"],
+        paused_by=record.get("paused_by", ""),
         cooldown=cool["kind"] if cool["until"] > now else "",
         cooldown_for_s=max(0, cool["until"] - now) / 1000,
         level=cool["level"],

@@ -19,6 +19,7 @@ class Scope(StrEnum):
 
     READ = "read"
     SUBMIT = "submit"
+    SLOTS = "slots"
     OPERATE = "operate"
     ADMIN = "admin"
 

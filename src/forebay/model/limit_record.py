@@ -6,7 +6,7 @@ also why nothing is ever null, and why an absent number is -1 and an absent text
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Bound(TypedDict):
@@ -125,10 +125,18 @@ class Cool(TypedDict):
     fails: int
 
 
+class Report(TypedDict):
+    """A tenant said at `at` that the provider refused its call; its own calls wait until `until`."""
+
+    at: int
+    until: int
+
+
 class Record(TypedDict):
     """All that a store knows of one limit. `v` rises with every write, `gen` whenever the store has forgotten some.
 
-    `paused` is -1 for not, 0 for good, else until when. `hold`: nothing is granted before. `virtual` is the place in
+    `paused` is -1 for not, 0 for good, else until when; `paused_by` says who did it. `reports` are those of tenants by
+    their names (`rules/reports.py`). `hold`: nothing is granted before. `virtual` is the place in
     line that was served last, `mean` how long calls take. `offset` makes the store's clock one that does not jump.
     """
 
@@ -142,6 +150,8 @@ class Record(TypedDict):
     logs: dict[str, Log]
     seats: dict[str, Seat]
     paused: int
+    paused_by: NotRequired[str]
+    reports: NotRequired[dict[str, Report]]
     note: str
     cool: Cool
     hold: int

@@ -168,10 +168,11 @@ def _enter(record: Record, eras: list[Era]) -> None:
     record["v"] += 1
 
 
-def paused(record: Record, raw: int, *, for_ms: int | None, note: str) -> Record:
+def paused(record: Record, raw: int, *, for_ms: int | None, note: str, who: str = "") -> Record:
     now = limit_state.logical(record, raw)
     record["paused"] = 0 if for_ms is None else now + for_ms
     record["note"] = note
+    record["paused_by"] = who
     record["v"] += 1
     return record
 
@@ -181,6 +182,8 @@ def resumed(record: Record, raw: int) -> Record:
     limit_state.logical(record, raw)
     record["paused"] = -1
     record["note"] = ""
+    record["paused_by"] = ""
+    record.pop("reports", None)
     cooldown.lift(record)
     record["v"] += 1
     return record

@@ -124,7 +124,7 @@ def create_app(
 async def _announce_limits(service: Service) -> None:
     """Define the limits of code, file and environment, worker or not: other programs take slots of them."""
     try:
-        while await service.take(service.app.limits.announce) is None:
+        while await service.take(service.app.limits.announce) is None:  # noqa: ASYNC110 - a store tells no event
             await asyncio.sleep(_ANNOUNCE_AGAIN_S)
     except ForebayError as error:
         log.error("limits_not_defined", extra={"fields": {"text": str(error)}})  # noqa: TRY400 - its text says it all

@@ -50,7 +50,7 @@ class Caller:
 
 
 class Needs(SecurityBase):
-    """A dependency that lets callers in; `everywhere` is for what concerns all tenants.
+    """A dependency that lets callers in who have one of the scopes; `everywhere` is for what concerns all tenants.
 
     One, and no chain of them: FastAPI solves each of a chain anew for every request.
     """
@@ -58,18 +58,16 @@ class Needs(SecurityBase):
     model = _BEARER.model
     scheme_name = _BEARER.scheme_name
 
-    def __init__(self, scope: Scope, *, everywhere: bool = False) -> None:
-        self._scope = scope
+    def __init__(self, *scopes: Scope, everywhere: bool = False) -> None:
+        self._scopes = scopes
         self._everywhere = everywhere
 
     async def __call__(self, request: Request) -> Caller:
         caller = await _caller(request)
-        if not caller.may(self._scope):
+        if not any(map(caller.may, self._scopes)):
+            named = " or ".join(self._scopes)
             raise Refused(
-                403,
-                "missing_scope",
-                f"The API key has no scope {self._scope}.",
-                remedy=f"Use a key with the scope {self._scope}.",
+                403, "missing_scope", f"The API key has no scope {named}.", remedy=f"Use a key with the scope {named}."
             )
         if self._everywhere and caller.tenant is not None:
             raise Refused(
@@ -120,6 +118,7 @@ def _unknown(code: str, what: str) -> Refused:
 
 Reader = Annotated[Caller, Depends(Needs(Scope.READ))]
 Submitter = Annotated[Caller, Depends(Needs(Scope.SUBMIT))]
+SlotTaker = Annotated[Caller, Depends(Needs(Scope.SLOTS, Scope.OPERATE))]
 Operator = Annotated[Caller, Depends(Needs(Scope.OPERATE))]
 Overseer = Annotated[Caller, Depends(Needs(Scope.OPERATE, everywhere=True))]
 Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN, everywhere=True))]

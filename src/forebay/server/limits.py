@@ -8,9 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse
 
+from forebay.app.limits import changes_text
 from forebay.errors import NotFound
+from forebay.limits.lent import Owner
 from forebay.limits.limiter import Limiter
 from forebay.limits.usage import Holder, Usage
+from forebay.model.exchange import Action
 from forebay.server import paging
 from forebay.server.bodies import JsonRoute
 from forebay.server.callers import Caller, Overseer, Reader
@@ -54,9 +57,9 @@ def _told(usage: Usage, caller: Caller) -> dict[str, Any]:
     if caller.tenant is None:
         return usage.plain()
     mine = owner(caller)
-    holders = tuple(each if each.label == mine else _nameless(each) for each in usage.holders)
-    layers = tuple(replace(each, who="") for each in usage.layers)
-    return replace(usage, holders=holders, layers=layers).plain()
+    holders = tuple(each if each.label == mine.label else _nameless(each) for each in usage.holders)
+    layers = tuple(replace(each, who="", note="") for each in usage.layers)
+    return replace(usage, holders=holders, layers=layers, note="", paused_by="").plain()
 
 
 def _nameless(holder: Holder) -> Holder:
@@ -64,9 +67,14 @@ def _nameless(holder: Holder) -> Holder:
     return replace(holder, session="", label="", calls=calls)
 
 
-def owner(caller: Caller) -> str:
-    """How slots that were taken over HTTP are labelled."""
-    return f"http:{caller.key.id if caller.key else 'anybody'}"
+def owner(caller: Caller) -> Owner:
+    """Who has the slots that were taken over HTTP."""
+    return Owner(caller.key.id if caller.key else "anybody", caller.tenant or "")
+
+
+def audit(service: Service, caller: Caller, verb: str, name: str, note: str = "") -> None:
+    """Leave a line in the audit trail for what was done to a limit."""
+    service.app.ledger.record_action(verb, [name], Action(who=caller.who, tenant=caller.own_tenant, note=note))
 
 
 def known(service: Service, name: str) -> Limiter:
@@ -80,44 +88,48 @@ def known(service: Service, name: str) -> Limiter:
 @router.patch("/limits/{name}", responses=answers({200: LimitShape}, *_ACTS))
 async def change(service: Serving, caller: Overseer, name: Name, order: LimitOrder) -> JSONResponse:
     """Change some of a limit, or define one that there is not, as `forebay limits set` does."""
-    return JSONResponse(await service.ask(_change, service, name, order, caller.who))
+    return JSONResponse(await service.ask(_change, service, name, order, caller))
 
 
-def _change(service: Service, name: str, order: LimitOrder, who: str) -> dict[str, Any]:
+def _change(service: Service, name: str, order: LimitOrder, caller: Caller) -> dict[str, Any]:
     values = order.model_dump(exclude={"for_s", "note"}, exclude_none=True)
     if "windows" in values:
         values["windows"] = [[each["n"], each["per_s"], each["unit"]] for each in values["windows"]]
     limiter = service.app.limiter
-    limiter.configure(name, for_s=order.for_s, note=order.note, who=who, **values)
+    limiter.configure(name, for_s=order.for_s, note=order.note, who=caller.who, **values)
+    audit(service, caller, "set_limit", name, changes_text(values, order.for_s, order.note))
     return limiter.usage(name).plain()
 
 
 @router.post("/limits/{name}/pause", responses=answers({200: LimitShape}, *_ACTS))
-async def pause(service: Serving, _: Overseer, name: Name, order: PauseOrder | None = None) -> JSONResponse:
+async def pause(service: Serving, caller: Overseer, name: Name, order: PauseOrder | None = None) -> JSONResponse:
     """Let no call start, for so long or until it is resumed; what runs goes on."""
 
     def run() -> dict[str, Any]:
         limiter = known(service, name)
-        limiter.pause(name, for_s=order.for_s if order else None, note=order.note if order else "")
+        for_s, note = (order.for_s, order.note) if order else (None, "")
+        limiter.pause(name, for_s=for_s, note=note, who=caller.who)
+        audit(service, caller, "pause_limit", name, changes_text({}, for_s, note))
         return limiter.usage(name).plain()
 
     return JSONResponse(await service.ask(run))
 
 
 @router.post("/limits/{name}/resume", responses=answers({200: LimitShape}, *_READS))
-async def resume(service: Serving, _: Overseer, name: Name) -> JSONResponse:
+async def resume(service: Serving, caller: Overseer, name: Name) -> JSONResponse:
     """End a pause, a cool-down or a park; calls start at once."""
 
     def run() -> dict[str, Any]:
         limiter = known(service, name)
         limiter.resume(name)
+        audit(service, caller, "resume_limit", name)
         return limiter.usage(name).plain()
 
     return JSONResponse(await service.ask(run))
 
 
 @router.post("/limits/{name}/reset", responses=answers({200: ForgottenShape}, *_ACTS))
-async def reset(service: Serving, _: Overseer, name: Name, order: ResetOrder | None = None) -> JSONResponse:
+async def reset(service: Serving, caller: Overseer, name: Name, order: ResetOrder | None = None) -> JSONResponse:
     """Forget what processes hold that have ended, or all of it; never needed to go on."""
 
     def run() -> dict[str, Any]:
@@ -125,6 +137,7 @@ async def reset(service: Serving, _: Overseer, name: Name, order: ResetOrder | N
             count = known(service, name).reset(name, everything=bool(order and order.everything))
         except NotFound:
             raise not_there("limit", name) from None
+        audit(service, caller, "reset_limit", name, "everything" if order and order.everything else "")
         return {"limit": name, "forgotten_count": count}
 
     return JSONResponse(await service.ask(run))

@@ -24,6 +24,7 @@ ANSWER_WITHIN_S = 1.5
 SLOW_AFTER_S = 30.0
 HEARTBEAT_S = 15.0
 LISTENERS_SHARE = 0.25
+SLOTS_SHARE = 0.5
 
 
 class Bounds(TypedDict, total=False):
@@ -35,6 +36,7 @@ class Bounds(TypedDict, total=False):
     uploads: UploadRoom
     most_listeners: int
     listeners_share: float
+    slots_share: float
 
 
 class Service:
@@ -57,6 +59,7 @@ class Service:
         uploads: UploadRoom | None = None,
         most_listeners: int | None = None,
         listeners_share: float = LISTENERS_SHARE,
+        slots_share: float = SLOTS_SHARE,
     ) -> None:
         self.app = app
         self.keyed = keyed
@@ -71,6 +74,7 @@ class Service:
         self.uploads = uploads or UploadRoom(most_uploads=room.uploads)
         self.most_listeners = room.listeners if most_listeners is None else most_listeners
         self.listeners_share = listeners_share
+        self.slots_share = slots_share
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s

@@ -198,6 +198,9 @@ class LimitOrder(BaseModel):
     in_flight: int | None = Field(None, ge=0, le=1_000_000_000, strict=True, description="0 pauses the limit.")
     windows: list[WindowShape] | None = Field(None, max_length=8)
     call_timeout_s: float | None = Field(None, gt=0, le=86_400)
+    start_within_s: float | None = Field(
+        None, ge=0.001, le=60, description="Seconds within which a call starts after its slot was granted."
+    )
     for_s: float | None = Field(None, ge=0.001, le=366 * 86_400)
     note: str = Field("", max_length=200)
 
@@ -271,6 +274,11 @@ class SlotShape(Shape):
     limit: str = Field(examples=["adobe"])
     lease_s: float = Field(examples=[15.0])
     call_timeout_s: float = Field(examples=[60.0])
+    start_within_s: float = Field(examples=[0.25], description="Seconds from the grant within which the call starts.")
+    start_by_s: float = Field(
+        examples=[0.249], description='What is left of them; after that send PATCH with {"start": true} first.'
+    )
+    granted_at: str = Field(examples=[_AT], description="When it was granted, or last said to start.")
 
 
 class SlotRenewal(BaseModel):

@@ -12,11 +12,12 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from forebay import ids
-from forebay.limits.lent import Lender, SlotLost, Turn
+from forebay.clock import iso
+from forebay.limits.lent import Lender, Owner, SlotLost, Turn
 from forebay.server.bodies import JsonRoute
-from forebay.server.callers import Operator
+from forebay.server.callers import SlotTaker
 from forebay.server.finding import Id
-from forebay.server.limits import Name, known, owner
+from forebay.server.limits import Name, audit, known, owner
 from forebay.server.problems import Refused
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import SlotEnd, SlotOrder, SlotRenewal, SlotShape, answers
@@ -35,19 +36,23 @@ def _lender(service: Service, name: str) -> Lender:
 
 @router.post("/limits/{name}/slots", status_code=201, responses=answers({201: SlotShape}, *_BAD))
 async def take(
-    service: Serving, caller: Operator, request: Request, name: Name, order: SlotOrder | None = None
+    service: Serving, caller: SlotTaker, request: Request, name: Name, order: SlotOrder | None = None
 ) -> JSONResponse:
     """Leave to make one call, from all bounds of the limit at once; 429 says when to ask again."""
     asked = order or SlotOrder(wait_s=0, label="")
     mine = owner(caller)
     lender = await service.ask(_lender, service, name)
     if await service.ask(lender.count, name, mine) >= MAX_SLOTS:
+        raise _too_many(f"This key holds or waits for {MAX_SLOTS} slots of {name} already.")
+    if await service.ask(lender.beyond_share, name, mine, service.slots_share):
+        raise _too_many(f"This tenant has its share of {name}, and others use the limit as well.")
+    if cooled_s := await service.ask(lender.cooled_s, name, mine):
         raise Refused(
             429,
-            "too_many_slots",
-            f"This key holds or waits for {MAX_SLOTS} slots of {name} already.",
-            remedy="Give some back.",
-            headers={"retry-after": "5"},
+            "busy",
+            f"Limit {name} cools down for this tenant: one of its calls was refused by the provider.",
+            remedy="Ask again then.",
+            headers={"retry-after": str(max(1, ceil(cooled_s)))},
         )
     turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=mine)
     if not turn.granted:
@@ -63,7 +68,7 @@ async def take(
 
 
 async def _stood(
-    service: Service, request: Request, lender: Lender, *, name: str, order: SlotOrder, owner: str
+    service: Service, request: Request, lender: Lender, *, name: str, order: SlotOrder, owner: Owner
 ) -> tuple[Turn, str]:
     """Asks until there is a slot or the time is over; whoever leaves takes nothing along."""
     slot_id = ids.random_id()
@@ -84,7 +89,7 @@ async def _stood(
 @router.patch("/limits/{name}/slots/{id}", responses=answers({200: SlotShape}, *_BAD))
 async def renew(
     service: Serving,
-    caller: Operator,
+    caller: SlotTaker,
     name: Name,
     id: Id,  # noqa: A002 - as the path says
     order: SlotRenewal | None = None,
@@ -93,7 +98,7 @@ async def renew(
     lender = await service.ask(_lender, service, name)
     start = bool(order and order.start)
     try:
-        turn = await service.ask(lender.renew, name, id, owner=owner(caller), start=start)
+        turn = await service.ask(lender.renew, name, id, owner=owner(caller), start=start, share=service.slots_share)
     except SlotLost as error:
         raise _gone(error) from None
     return JSONResponse(_shown(name, id, turn))
@@ -102,12 +107,16 @@ async def renew(
 @router.delete("/limits/{name}/slots/{id}", status_code=204, responses=answers({204: None}, *_BAD))
 async def end(
     service: Serving,
-    caller: Operator,
+    caller: SlotTaker,
     name: Name,
     id: Id,  # noqa: A002 - as the path says
     order: SlotEnd | None = None,
 ) -> Response:
-    """Give a slot back, and say what became of the call; `throttled` cools the limit down for everybody."""
+    """Give a slot back, and say what became of the call.
+
+    `throttled` cools the limit down: for everybody if the key has no tenant, else for that tenant, and for everybody
+    once a second tenant says the same.
+    """
     lender = await service.ask(_lender, service, name)
     asked = order or SlotEnd(retry_after_s=None)
     throttled = asked.outcome == "throttled"
@@ -124,6 +133,9 @@ async def end(
         )
     except SlotLost as error:
         raise _gone(error) from None
+    if throttled:
+        told = "" if asked.retry_after_s is None else f"retry_after_s={asked.retry_after_s:g}"
+        await service.ask(audit, service, caller, "throttle_limit", name, told)
     return Response(status_code=204)
 
 
@@ -131,5 +143,17 @@ def _gone(error: SlotLost) -> Refused:
     return Refused(410, "slot_lost", error.what, remedy=error.remedy)
 
 
+def _too_many(what: str) -> Refused:
+    return Refused(429, "too_many_slots", what, remedy="Give some back.", headers={"retry-after": "5"})
+
+
 def _shown(name: str, slot_id: str, turn: Turn) -> dict[str, Any]:
-    return {"id": slot_id, "limit": name, "lease_s": turn.lease_s, "call_timeout_s": turn.call_timeout_s}
+    return {
+        "id": slot_id,
+        "limit": name,
+        "lease_s": turn.lease_s,
+        "call_timeout_s": turn.call_timeout_s,
+        "start_within_s": turn.start_within_s,
+        "start_by_s": max(0.0, round(turn.start_within_s - turn.age_s, 3)),
+        "granted_at": iso(time.time() - turn.age_s),
+    }

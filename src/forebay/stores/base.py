@@ -216,6 +216,9 @@ class Ledger(Protocol):
     def keys(self) -> list[ApiKey]:
         """All of them, oldest first, also those that were revoked or have expired."""
 
+    def record_action(self, verb: str, targets: Sequence[str], action: Action) -> None:
+        """Add a line to the audit trail for what was done elsewhere, such as to a limit."""
+
     def begin_request(self, tenant: str, key: str, token: str, for_s: float) -> bool:
         """Take an idempotency key while a request under it is being read; False if another one is at it.
 

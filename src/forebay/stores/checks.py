@@ -64,6 +64,13 @@ def check_key(key: object, action: object) -> ApiKey:
     return key
 
 
+def check_record(verb: object, targets: Sequence[str], action: object) -> None:
+    _check_action(action)
+    check_name("verb", verb)
+    for target in targets:
+        check_name("target", target)
+
+
 def check_request(tenant: object, key: object, token: str, for_s: object = 0) -> None:
     check_name("tenant", tenant)
     check_label("idempotency key", key)

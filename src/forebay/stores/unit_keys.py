@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from forebay import ids
@@ -11,7 +11,7 @@ from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action
 from forebay.model.key import ApiKey
 from forebay.rules.actions import DONE, ROTATE, audited, revoked
-from forebay.stores.checks import check_drain, check_key, check_repeat, check_request
+from forebay.stores.checks import check_drain, check_key, check_record, check_repeat, check_request
 from forebay.stores.unit_lanes import UnitLanes
 from forebay.stores.unit_reads import verb
 
@@ -60,6 +60,15 @@ class UnitKeys(UnitLanes):
         )  # fmt: skip
         self._record(audited(action, "revoke_key", [key_id], now), [answer])
         return answer
+
+    @verb
+    def record_action(self, verb: str, targets: Sequence[str], action: Action) -> None:
+        check_record(verb, targets, action)
+        if (before := self._recorded(action)) is not None:
+            check_repeat(before[0], verb, targets)
+            return
+        line = audited(action, verb, targets, self._clock.now())
+        self._record(line, [Acted(each, DONE) for each in targets])
 
     @verb
     def get_key(self, key_id: str) -> ApiKey | None:

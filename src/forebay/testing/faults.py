@@ -221,6 +221,9 @@ class FaultyLedger:
     def keys(self) -> list[ApiKey]:
         return self._call(self._ledger.keys)
 
+    def record_action(self, verb: str, targets: Sequence[str], action: Action) -> None:
+        return self._call(self._ledger.record_action, verb, targets, action)
+
     def begin_request(self, tenant: str, key: str, token: str, for_s: float) -> bool:
         return self._call(self._ledger.begin_request, tenant, key, token, for_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from forebay.model.exchange import Acted, Action
 from forebay.model.key import ApiKey
@@ -39,6 +40,14 @@ def revoke(tx: Transaction, key_id: str, action: Action) -> Steps[Acted]:
         tx.write("revoke_key", id=key_id)
     record(tx, "revoke_key", [key_id], action, [answer])
     return answer
+
+
+def record_action(tx: Transaction, verb: str, targets: Sequence[str], action: Action) -> Steps[None]:
+    answered = yield from tx.one("audited", id=action.id)
+    if answered:
+        recorded(answered, verb, targets)
+        return
+    record(tx, verb, targets, action, [Acted(each, DONE) for each in targets])
 
 
 def get(tx: Transaction, key_id: str) -> Steps[ApiKey | None]:

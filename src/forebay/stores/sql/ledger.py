@@ -41,6 +41,7 @@ from forebay.stores.checks import (
     check_key,
     check_older,
     check_pause,
+    check_record,
     check_request,
     check_targets,
 )
@@ -236,6 +237,10 @@ class SqlLedger(ABC):
 
     def keys(self) -> list[ApiKey]:
         return self._look(keys.every)
+
+    def record_action(self, verb: str, targets: Sequence[str], action: Action) -> None:
+        check_record(verb, targets, action)
+        self._write(keys.record_action, verb, targets, action)
 
     def begin_request(self, tenant: str, key: str, token: str, for_s: float) -> bool:
         check_request(tenant, key, token, for_s)

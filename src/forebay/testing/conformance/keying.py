@@ -81,6 +81,18 @@ class KeyPromises(LedgerCase):
             ledger.revoke_key(key(1).id, once)
         assert len(ledger.keys()) == 1
 
+    def test_what_was_done_elsewhere_is_in_the_audit_trail_once(self, ledger: Ledger) -> None:
+        pausing = action(note="maintenance")
+        for _ in range(2):
+            ledger.record_action("pause_limit", ["adobe"], pausing)
+        (line,) = [line for line in ledger.audit() if line.verb == "pause_limit"]
+        assert (line.id, line.targets, line.note, line.who) == (pausing.id, ("adobe",), "maintenance", pausing.who)
+        with pytest.raises(Conflict):
+            ledger.record_action("resume_limit", ["adobe"], pausing)
+        for verb, target in (("Pause it", "adobe"), ("pause_limit", "../x")):
+            with pytest.raises(BadInput):
+                ledger.record_action(verb, [target], action())
+
     def test_bad_keys_are_refused(self, ledger: Ledger) -> None:
         with pytest.raises(BadInput):
             ledger.add_key(cast("ApiKey", "a key"), action())
