@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -17,7 +18,6 @@ from forebay.engine.registry import Kind
 from forebay.model.limit import Limit
 from forebay.observe import emit
 from forebay.observe.events import subscribe
-from forebay.server import health
 from tests.server.ground import NOBODY, Service, problem, serving
 
 
@@ -36,7 +36,7 @@ def test_readiness_names_the_check_that_fails(service: Service, tmp_path: Path) 
 
 def test_readiness_knows_a_disk_without_room(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(free=1000)
-    monkeypatch.setattr(health.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     assert problem(service.get("/readyz"), 503, "not_ready")["checks"] == {"disk": "store_full"}
     usage.free = 1 << 30
     assert service.get("/readyz").status_code == 200
