@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from PIL import Image
 
 from forebay.callbacks.delivering import PLACES, SCHEDULE_S, Deliverer
 from forebay.callbacks.sending import Answer, Sender
-from forebay.callbacks.target import Policy
+from forebay.callbacks.target import Policy, Target
 from forebay.engine.signals import Permanent, Retry
 from forebay.errors import BadInput, NotFound
 from forebay.model.callback import KIND
@@ -259,6 +260,41 @@ def test_one_dead_endpoint_does_not_keep_others_waiting(here: Ground, receiver: 
     run(scenario)
     assert len(well.seen) == 10
     assert len(dead.seen) <= 2 * PLACES.per_lane + 2
+
+
+def test_a_receiver_that_hangs_delays_no_other_tenant_of_the_same_host(here: Ground, receiver: Make) -> None:
+    host = receiver("gateway")
+    for number in range(8):
+        here.app.callbacks.test(here.app.callbacks.known_endpoint(host.url("hang", name=f"a{number}"), "ann"))
+    made = [here.app.callbacks.test(here.app.callbacks.known_endpoint(host.url(name="b"), "bob")) for _ in range(3)]
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=1):
+            for each in made:
+                await here.ended(each.id, within_s=15)
+
+    run(scenario)
+    assert len([each for each in host.seen if each["path"] == "/b"]) == 3
+    assert len([each for each in host.seen if each["path"].startswith("/a")]) <= PLACES.per_lane
+
+
+def test_in_one_lane_for_all_tenants_they_would_wait_for_each_other(
+    here: Ground, receiver: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the test above."""
+    monkeypatch.setattr(Target, "lane", lambda self, _: self.group)
+    host = receiver("gateway")
+    for number in range(3):
+        here.app.callbacks.test(here.app.callbacks.known_endpoint(host.url("hang", name=f"a{number}"), "ann"))
+    here.app.callbacks.test(here.app.callbacks.known_endpoint(host.url(name="b"), "bob"))
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=1):
+            while len(host.seen) < PLACES.per_lane:
+                await asyncio.sleep(0.05)
+
+    run(scenario)
+    assert [each["path"].partition("?")[0] for each in host.seen] == ["/a0", "/a1"]
 
 
 def test_the_kind_of_callbacks_is_nobody_elses(here: Ground) -> None:

@@ -88,11 +88,13 @@ def test_metadata_is_out_of_reach_whatever_the_operator_lets_pass() -> None:
         read("https://169.254.169.254/", generous)
 
 
-def test_a_lane_is_named_by_host_and_port_alone() -> None:
+def test_a_lane_is_named_by_host_port_and_tenant_alone() -> None:
     first, second = read("https://example.com/a", USUAL), read("https://Example.com:443/b", USUAL)
-    assert first.lane == second.lane
-    assert "example" not in first.lane
-    assert first.lane != read("https://example.com:8443/a", USUAL).lane
+    assert first.lane("acme") == second.lane("acme")
+    assert "example" not in first.lane("acme")
+    assert first.lane("acme") != read("https://example.com:8443/a", USUAL).lane("acme")
+    assert first.lane("acme") != first.lane("other")
+    assert first.lane("acme").rpartition(".")[0] == first.lane("other").rpartition(".")[0] == first.group
     assert first.endpoint_id("default") != second.endpoint_id("default")
     assert first.endpoint_id("default") != first.endpoint_id("acme")
 

@@ -10,7 +10,7 @@ from forebay.engine.room import Limits, Room
 async def _handler(ctx: object) -> None: ...
 
 
-KIND = Kind(name="callback", handler=_handler, places=Places(in_all=4, per_lane=2))
+KIND = Kind(name="callback", handler=_handler, places=Places(in_all=4, per_lane=2, per_group=4))
 OTHER = Kind(name="work", handler=_handler)
 
 
@@ -19,7 +19,7 @@ def _wants(apart: Apart) -> dict[str | None, int]:
 
 
 def test_each_lane_that_has_work_is_asked_for_up_to_its_places() -> None:
-    apart = Apart(KIND, 4, 2)
+    apart = Apart(KIND, 4, 2, 4)
     assert _wants(apart) == {None: 0}
     assert not apart.has_room
     apart.seen({"callback": ("a", "b")})
@@ -30,7 +30,7 @@ def test_each_lane_that_has_work_is_asked_for_up_to_its_places() -> None:
 
 
 def test_a_lane_that_is_full_gives_no_reason_to_ask_again() -> None:
-    apart = Apart(KIND, 4, 2)
+    apart = Apart(KIND, 4, 2, 4)
     apart.seen({"callback": ("a",)})
     for _ in range(2):
         apart.took("a")
@@ -40,7 +40,7 @@ def test_a_lane_that_is_full_gives_no_reason_to_ask_again() -> None:
 
 
 def test_slow_lanes_take_half_of_the_places_one_each() -> None:
-    apart = Apart(KIND, 4, 2)
+    apart = Apart(KIND, 4, 2, 4)
     for lane in ("a", "b", "c"):
         apart.took(lane)
         apart.freed(lane, 30.0)
@@ -54,7 +54,7 @@ def test_slow_lanes_take_half_of_the_places_one_each() -> None:
 
 
 def test_a_call_that_is_still_running_makes_its_lane_slow_and_a_quick_one_mends_it() -> None:
-    apart = Apart(KIND, 4, 2)
+    apart = Apart(KIND, 4, 2, 4)
     apart.seen({"callback": ("a",)})
     apart.took("a")
     apart.runs("a", 5.0)
@@ -64,11 +64,26 @@ def test_a_call_that_is_still_running_makes_its_lane_slow_and_a_quick_one_mends_
 
 
 def test_lanes_take_turns_where_not_all_find_a_place() -> None:
-    apart = Apart(KIND, 4, 2)
+    apart = Apart(KIND, 4, 2, 4)
     apart.seen({"callback": ("a", "b", "c", "d")})
     asked = [tuple(lane for lane in _wants(apart) if lane) for _ in range(4)]
     assert {lane for lanes in asked for lane in lanes} == {"a", "b", "c", "d"}
     assert {len(lanes) for lanes in asked} == {2}
+
+
+def test_lanes_of_a_group_share_its_places_and_take_turns() -> None:
+    apart = Apart(KIND, 20, 2, 3)
+    lanes = ("h-1.ann", "h-1.bob", "h-1.cid", "h-2.ann")
+    apart.seen({"callback": lanes})
+    asked = [_wants(apart) for _ in range(8)]
+    assert all(sum(n for lane, n in each.items() if lane and lane.startswith("h-1.")) == 3 for each in asked)
+    assert all(each["h-2.ann"] == 2 for each in asked)
+    assert {lane for each in asked for lane in each if lane} == {*lanes}
+    apart.took("h-1.ann")
+    apart.runs("h-1.ann", 30.0)
+    # One who hangs keeps one of the group's places, not those of the others.
+    assert sum(n for lane, n in _wants(apart).items() if lane and lane.startswith("h-1.")) == 2
+    assert "h-1.ann" not in _wants(apart)
 
 
 def test_the_others_keep_all_their_room() -> None:

@@ -92,6 +92,17 @@ def test_html_loses_no_text_and_none_of_it_becomes_markup(convert: Converter) ->
     assert text == "Head\n\nMenu\n\n# One\n\na \\<script\\> \\&amp; \\[x\\](y) \\*z\\*\n\n\\# no\n\n"
 
 
+def test_links_lead_to_the_web_or_to_mail_and_frames_are_no_links(convert: Converter) -> None:
+    page = (
+        b'<p><a href="javascript:alert(3)">l</a> <a href="data:text/html,x">d</a> '
+        b'<a href="https://example.org/">w</a> <a href="mailto:a@example.org">m</a></p>'
+        b'<iframe src="http://127.0.0.1/x"></iframe><video src="http://127.0.0.1/y"></video><p>end</p>'
+    )
+    text = convert(HTML, page)[0]
+    assert text == "l d [w](https://example.org/) [m](mailto:a@example.org)\n\nend\n\n"
+    assert convert(MARKDOWN, b"[l](javascript:x) [w](https://example.org)\n")[0] == "l [w](https://example.org)\n\n"
+
+
 def test_text_of_slides_and_cells_is_no_markup_either(convert: Converter) -> None:
     text, *_ = convert(PPTX, pptx(("<b>T</b>", ["# no"]), cells=[["<i>", "a\\|b"]]))
     assert text == "# \\<b>T\\</b>\n\n\\# no\n\n| \\<i> | a\\\\\\|b |\n| --- | --- |\n\n"

@@ -99,7 +99,7 @@ class AppCallbacks:
         return Callback(
             url=endpoint.url,
             endpoint=endpoint.id,
-            host=place.lane,
+            host=place.lane(tenant),
             each=each,
             base=(settings.public_url or "").rstrip("/"),
             timeout_s=self._timeout_s,
@@ -144,13 +144,13 @@ class AppCallbacks:
 
         Only what they say tells them from those to others on the same host, who may be told a thousand times as much.
         """
-        lane = lane_of(KIND, target.Target.of(endpoint.url).lane)
+        group = lane_of(KIND, target.Target.of(endpoint.url).group)
         ends_at = monotonic() + _LOOK_S
         found: list[Task] = []
         for row in self._latest(endpoint.tenant):
             if len(found) == most or monotonic() > ends_at:
                 break
-            task = self._app.ledger.get(row.id) if row.lane == lane else None
+            task = self._app.ledger.get(row.id) if row.lane.partition(".")[0] == group else None
             payload = None if task is None else task.payload
             if task is not None and isinstance(payload, dict) and payload.get("endpoint") == endpoint.id:
                 found.append(task)
@@ -218,7 +218,7 @@ class AppCallbacks:
         task = NewTask(
             kind=KIND,
             payload={"endpoint": endpoint.id, "url": endpoint.url, "body": body},
-            limit=place.lane,
+            limit=place.lane(endpoint.tenant),
             tenant=endpoint.tenant,
             environment=self._app.settings.env,
             timeout_s=self._timeout_s,

@@ -72,12 +72,20 @@ class Target:
         return _PORTS[self.url.scheme] if self.url.port is None else self.url.port
 
     @property
-    def lane(self) -> str:
-        """What names the lane of all callbacks to this host."""
-        return "h-" + hashlib.sha256(f"{self.host}:{self.port}".encode()).hexdigest()[:16]
+    def group(self) -> str:
+        """What the lanes of all callbacks to this host begin with."""
+        return f"h-{_mark(f'{self.host}:{self.port}')}"
+
+    def lane(self, tenant: str) -> str:
+        """What names the lane of a tenant's callbacks to this host: tenants take turns there."""
+        return f"{self.group}.{_mark(tenant)}"
 
     def endpoint_id(self, tenant: str) -> str:
         return ids.derived_id("callback", tenant, str(self.url))
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def read(url: object, policy: Policy) -> Target:

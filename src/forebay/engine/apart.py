@@ -15,13 +15,14 @@ class Apart:
     """The lanes of one kind that runs in places of its own.
 
     A lane whose last call was slow, or whose present one is, takes one place at a time, and all such lanes together
-    take half of the places: those that answer always find one.
+    take half of the places: those that answer always find one. Lanes of one group take turns at the group's places.
     """
 
-    def __init__(self, kind: Kind, places: int, per_lane: int) -> None:
+    def __init__(self, kind: Kind, places: int, per_lane: int, per_group: int) -> None:
         self._kind = kind.name
         self._places = places
         self._per_lane = per_lane
+        self._per_group = per_group
         self._held: Counter[str] = Counter()
         self._slow: dict[str, None] = {}
         self._ready: tuple[str, ...] = ()
@@ -71,11 +72,20 @@ class Apart:
     def _shares(self) -> Iterator[tuple[str, int]]:
         free = self.free
         slow_free = self._places // 2 - sum(n for lane, n in self._held.items() if lane in self._slow)
+        in_group = Counter[str]()
+        for lane, count in self._held.items():
+            in_group[_group(lane)] += count
         at = self._turn % len(self._ready) if self._ready else 0
         for lane in sorted((*self._ready[at:], *self._ready[:at]), key=self._slow.__contains__):
             slow = lane in self._slow
             room = min(free, slow_free, 1 - self._held[lane]) if slow else min(free, self._per_lane - self._held[lane])
+            room = min(room, self._per_group - in_group[_group(lane)])
             if room > 0:
+                in_group[_group(lane)] += room
                 free -= room
                 slow_free -= room if slow else 0
                 yield lane, room
+
+
+def _group(lane: str) -> str:
+    return lane.rpartition(".")[0] or lane

@@ -18,10 +18,14 @@ SlotAt = Literal["handler", "call"]
 
 
 class Places(NamedTuple):
-    """How many tasks of a kind a worker runs at once beside all others, and how many of them of one lane."""
+    """How many tasks of a kind a worker runs at once beside all others, and how many of them of one lane.
+
+    Lanes whose names are alike up to their last dot are a group, which has a bound of its own.
+    """
 
     in_all: int
     per_lane: int
+    per_group: int
 
 
 class KindOptions(TypedDict, total=False):

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from forebay.model.payload import Json
+from forebay.processors.office.links import without_unsafe_links
 from forebay.processors.office.types import DOCX, HTML, MARKDOWN, PPTX, TEXT, XLSX
 from forebay.processors.pdf.files import contents_of, write
 from forebay.processors.pdf.refused import Refused
@@ -64,5 +65,5 @@ def _pages(media_type: str, raw: bytes) -> list[str]:
 
 def _ended(page: str) -> str:
     """So that the next page begins a block of its own; without what no store and no terminal should get."""
-    text = _CONTROL.sub("", page).strip("\n")
+    text = without_unsafe_links(_CONTROL.sub("", page)).strip("\n")
     return f"{text}\n\n" if text.strip() else ""

@@ -16,6 +16,20 @@ _LOOKED_AT: Final = 4096
 _DEEPEST: Final = 500
 
 
+_NOT_TEXT: Final = (
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "iframe",
+    "frame",
+    "embed",
+    "object",
+    "audio",
+    "video",
+)
+
+
 def markdown(raw: bytes) -> list[str]:
     return [converted(_text(raw))]
 
@@ -27,7 +41,7 @@ def converted(html: str) -> str:
         bullets="-",
         extract_metadata=False,
         skip_images=True,
-        strip_tags=["script", "style", "noscript", "template"],
+        strip_tags=[*_NOT_TEXT],
         br_in_tables=True,
         escape_misc=True,
         escape_asterisks=True,
