@@ -15,7 +15,7 @@ def _failed(here: Ground) -> str:
     """A job whose callback to a known endpoint failed for good; the id of that callback."""
     endpoint = here.ok("callbacks", "test", URL, "-o", "json").json["id"]
     known = here.ok("callbacks", "list", "-o", "json").json[0]["id"]
-    where = replace(callback(), endpoint=known, url=URL, host=Target.of(URL).lane)
+    where = replace(callback(), endpoint=known, url=URL, host=Target.of(URL).lane("default"))
     new = replace(job_of(1, merge=False), callback=where)
     here.submit(new)
     with here.worker() as worker:
