@@ -99,6 +99,8 @@ def serving(
     **options: Any,  # noqa: ANN401 - of create_app
 ) -> Iterator[Service]:
     """The application is closed by its owner; `also` may do something to the face before it is served."""
+    # A machine that is busy must not look like a store that is silent.
+    options.setdefault("answer_within_s", 20.0)
     listening = bound("127.0.0.1", 0)
     face = create_app(app, **options)
     also(face)

@@ -290,7 +290,10 @@ def test_a_store_in_trouble_is_a_503_that_says_when_to_come_back(
 def test_a_ledger_that_is_gone_is_told_in_time(tmp_path: Path) -> None:
     address = "postgresql://nobody@127.0.0.1:1/none"
     settings = load({"ledger": address, "home": str(tmp_path)})
-    with Forebay(settings=settings, blobs=f"file://{tmp_path}/blobs") as app, serving(app, keyed=True) as service:
+    with (
+        Forebay(settings=settings, blobs=f"file://{tmp_path}/blobs") as app,
+        serving(app, keyed=True, answer_within_s=1.5) as service,
+    ):
         began = time.monotonic()
         answer = service.get("/v1/jobs", headers={"authorization": f"Bearer fb_{NOBODY}_{'a' * 43}"})
         assert time.monotonic() - began < 20
@@ -324,3 +327,75 @@ def test_a_name_is_a_label_and_no_path(service: Service, tmp_path: Path) -> None
         assert label.isprintable()
         assert not {"/", "\\", "\u202e"} & set(label)
     assert {*tmp_path.iterdir()} == before
+
+
+UPLOAD = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/pdf\r\n"
+
+
+@pytest.mark.parametrize("body", [b"zz\r\n", b"5\r\nabcdefgh\r\n0\r\n\r\n", b"-1\r\n", b"FFFFFFFFFFFFFFFFFF\r\n"])
+def test_a_body_that_is_framed_badly_is_a_400_and_the_connection_ends(shared: Service, body: bytes) -> None:
+    for start in (b"", b"4\r\n%PDF\r\n"):
+        answer = shared.say(UPLOAD + b"Transfer-Encoding: chunked\r\n\r\n", then=start + body)
+        assert status(answer) == 400, answer
+        assert b"connection: close" in answer
+        assert answer.count(b"HTTP/1.1 4") == 1
+
+
+@pytest.mark.parametrize("coding", [b"xchunked", b"gzip, chunked", b"gzip"])
+def test_a_transfer_coding_that_is_not_known_is_a_501(shared: Service, coding: bytes) -> None:
+    answer = shared.say(UPLOAD + b"Transfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\n")
+    assert status(answer) == 501, answer
+    assert b"connection: close" in answer
+
+
+def test_an_option_both_in_the_query_and_in_the_form_is_a_422(shared: Service) -> None:
+    form = shared.post("/v1/jobs", params={"priority": "1"}, files={"file": DOCUMENT}, data={"priority": "2"})
+    found = problem(form, 422, "invalid_request")
+    assert found["errors"] == [{"at": "form.priority", "what": "is given in the query as well"}]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/tasks", {"kind": "x", "max_retries": False}),
+        ("POST", "/v1/tasks", {"kind": "x", "delay_s": "5"}),
+        ("POST", "/v1/tasks", {"kind": "x", "priority": True}),
+        ("DELETE", f"/v1/limits/api/slots/{NOBODY}", {"retry_after_s": False}),
+        ("PATCH", f"/v1/limits/api/slots/{NOBODY}", {"start": 0}),
+        ("POST", "/v1/limits/api/slots", {"wait_s": "1"}),
+        ("POST", "/v1/limits/api/reset", {"everything": "yes"}),
+        ("POST", f"/v1/jobs/{NOBODY}/retry", {"force": 1}),
+    ],
+)
+def test_a_value_of_another_type_is_a_422(shared: Service, method: str, path: str, body: dict[str, object]) -> None:
+    problem(shared.client.request(method, path, json=body), 422, "invalid_request")
+
+
+def test_a_task_whose_kind_nobody_runs_is_taken_with_a_warning(service: Service) -> None:
+    unknown = service.post("/v1/tasks", json={"kind": "typo"})
+    assert unknown.status_code == 202
+    assert "typo" in unknown.json()["warnings"][0]
+    service.app.task("known")(_nothing)
+    assert "warnings" not in service.post("/v1/tasks", json={"kind": "known"}).json()
+
+
+async def _nothing(ctx: object) -> None:
+    """Never called."""
+
+
+@pytest.mark.parametrize("host", ["127.999.1.1", "127.0.0.256", "127.0.0.1.example.com", "127.0.0.1:123456"])
+def test_a_host_that_is_no_address_of_this_machine_is_refused(shared: Service, host: str) -> None:
+    problem(shared.get("/v1/jobs", headers={"host": host}), 403, "foreign_host")
+
+
+@pytest.mark.parametrize("scheme", ["https", "file", "ftp"])
+def test_an_origin_of_another_scheme_is_another_site(shared: Service, scheme: str) -> None:
+    own = shared.base.removeprefix("http://")
+    assert shared.get("/v1/jobs", headers={"origin": f"http://{own}"}).status_code == 200
+    problem(shared.get("/v1/jobs", headers={"origin": f"{scheme}://{own}"}), 403, "foreign_origin")
+
+
+def test_every_path_may_be_too_long_and_says_so(shared: Service) -> None:
+    for path, methods in shared.get("/openapi.json").json()["paths"].items():
+        for method, operation in methods.items():
+            assert "414" in operation["responses"], (method, path)

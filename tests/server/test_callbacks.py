@@ -106,21 +106,18 @@ def test_the_endpoints_of_others_are_not_there(service: Service) -> None:
     assert service.get(path, headers=ann).status_code == 200
 
 
-def test_a_name_that_leads_inside_is_refused_and_one_that_is_not_known_is_not(service: Service, app: Forebay) -> None:
+def test_nobody_learns_by_handing_in_a_name_where_it_leads(service: Service, app: Forebay) -> None:
+    asked: list[str] = []
+
     async def look_up(host: str, port: int) -> list[str]:
         await asyncio.sleep(0)
-        if host == "unknown.example":
-            raise OSError("no such host")
-        return {"inside.example": ["10.0.0.7"], "mixed.example": ["93.184.216.34", "127.0.0.1"]}.get(
-            host, ["93.184.216.34"]
-        )
+        asked.append(host)
+        return {"inside.example": ["10.0.0.7"]}.get(host, [])
 
     app.callbacks.look_up = look_up
-    for host in ("inside.example", "mixed.example"):
-        answer = service.post("/v1/jobs", content=DOCUMENT, headers=PDF, params={"callback": f"https://{host}/"})
-        problem(answer, 422, "bad_input")
-    for host in ("outside.example", "unknown.example"):
+    for host in ("inside.example", "outside.example", "unknown.example"):
         service.submit(params={"callback": f"https://{host}/"})
+    assert asked == []
 
 
 def test_what_was_sent_to_an_endpoint_is_looked_for_no_longer_than_a_moment(

@@ -18,6 +18,7 @@ from forebay.engine.registry import Kind
 from forebay.model.limit import Limit
 from forebay.observe import emit
 from forebay.observe.events import subscribe
+from forebay.server.service import ANSWER_WITHIN_S
 from tests.server.ground import NOBODY, Service, problem, serving
 
 
@@ -143,7 +144,7 @@ def test_a_request_keeps_the_id_that_it_came_with(service: Service) -> None:
 
 
 def test_a_store_that_is_silent_is_a_503_in_time(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(app) as service:
+    with serving(app, answer_within_s=ANSWER_WITHIN_S) as service:
         answered = threading.Event()
         monkeypatch.setattr(app.ledger, "list_jobs", lambda _: answered.wait(60))
         began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -115,7 +116,10 @@ def read(url: object, policy: Policy) -> Target:
 def _is_name(host: str) -> bool:
     """Whether it can be looked up at all: a system's own look-up fails in ways of its own where it cannot."""
     name = host.removesuffix(".")
-    return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in name.split("."))
+    labels = name.split(".")
+    # What ends in a number is an address to a system's own look-up, however it is spelled.
+    is_address = re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]) is not None
+    return len(name) <= _MAX_NAME and all(0 < len(label) <= _MAX_LABEL for label in labels) and not is_address
 
 
 def _is_own(host: str) -> bool:

@@ -56,6 +56,14 @@ class Owner(NamedTuple):
         return f"http:{self.tenant}/" if self.tenant else self.label
 
 
+class Claims(NamedTuple):
+    """Slots that a key holds or waits for; whether one more is beyond its tenant's share; how long that cools down."""
+
+    slots: int
+    beyond_share: bool
+    cooled_s: float
+
+
 class _Held(NamedTuple):
     seat: Seat
     call: Call
@@ -67,26 +75,16 @@ class Lender:
     def __init__(self, store: LimitStore) -> None:
         self._store = store
 
-    def count(self, limit: str, owner: Owner) -> int:
-        """How many slots they hold or wait for."""
-        seats = self._record(limit)["seats"].values()
-        return sum(1 for seat in seats if _owned(seat, owner) and (seat["calls"] or seat["runs"]))
-
-    def beyond_share(self, limit: str, owner: Owner, share: float, *, more: int = 1) -> bool:
-        """Whether `more` slots would be beyond the share of a tenant; without others, a tenant may have all."""
+    def claims(self, limit: str, owner: Owner, share: float) -> Claims:
+        """What an owner has of a limit already, before asking for one more slot."""
         record, raw = self._read(limit)
         now = limit_state.logical(record, raw)
-        bound = limit_state.terms_at(record, now)["in_flight"]
-        if not owner.tenant or bound < 0:
-            return False
-        live = [seat for seat in record["seats"].values() if seat["until"] > now and (seat["calls"] or seat["runs"])]
-        own = sum(seat["label"].startswith(owner.flow) for seat in live)
-        return own < len(live) and own + more > max(1, int(bound * share))
-
-    def cooled_s(self, limit: str, owner: Owner) -> float:
-        """How long calls of this tenant wait yet, by its own reports."""
-        record, raw = self._read(limit)
-        return reports.left(record, owner.tenant, limit_state.logical(record, raw)) / 1000
+        seats = record["seats"].values()
+        return Claims(
+            slots=sum(1 for seat in seats if _owned(seat, owner) and (seat["calls"] or seat["runs"])),
+            beyond_share=_beyond_share(record, owner, share, now),
+            cooled_s=reports.left(record, owner.tenant, now) / 1000,
+        )
 
     def ask(self, limit: str, slot_id: str, n: int, *, owner: Owner, label: str, units: dict[str, int]) -> Turn:
         """The n-th time that somebody asks for this slot; they keep their place in line between two times."""
@@ -183,15 +181,16 @@ class Lender:
         return pause
 
     def _check_share(self, limit: str, owner: Owner, held: _Held, share: float, *, start: bool) -> None:
-        if not self.beyond_share(limit, owner, share, more=0):
-            return
         record, raw = self._read(limit)
+        now = limit_state.logical(record, raw)
+        if not _beyond_share(record, owner, share, now, more=0):
+            return
         if start:
             raise Conflict(
                 f"This tenant holds more of limit {limit!r} than its share, and others wait.",
                 remedy="Give it back as unsent and take another.",
             )
-        if limit_state.logical(record, raw) > held.call["until"]:
+        if now > held.call["until"]:
             raise SlotLost(
                 f"The slot of limit {limit!r} was held for longer than a call may take, and others wait.",
                 remedy="Give slots back when their call has ended; raise call_timeout_s if calls take longer.",
@@ -242,6 +241,16 @@ class Lender:
         if seat is None or not seat["calls"] or not _owned(seat, owner):
             return None
         return _Held(seat, seat["calls"][0])
+
+
+def _beyond_share(record: Record, owner: Owner, share: float, now: int, *, more: int = 1) -> bool:
+    """Whether `more` slots would be beyond the share of a tenant; without others, a tenant may have all."""
+    bound = limit_state.terms_at(record, now)["in_flight"]
+    if not owner.tenant or bound < 0:
+        return False
+    live = [seat for seat in record["seats"].values() if seat["until"] > now and (seat["calls"] or seat["runs"])]
+    own = sum(seat["label"].startswith(owner.flow) for seat in live)
+    return own < len(live) and own + more > max(1, int(bound * share))
 
 
 def _owned(seat: Seat, owner: Owner) -> bool:

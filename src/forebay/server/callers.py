@@ -107,6 +107,7 @@ async def _known(service: Service, token: str) -> Caller:
     same = hmac.compare_digest(sha256, key.sha256 if key else "0" * 64)
     if key is None or not same or not key.alive(time.time()):
         raise _unknown("bad_key", "The API key is unknown, expired or revoked.")
+    service.quotas.check_rate(key.id)
     return Caller(who=f"key:{key.id}", tenant=key.tenant, key=key)
 
 

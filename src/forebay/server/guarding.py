@@ -23,7 +23,10 @@ MAX_TARGET_BYTES = 8 * 1024
 _ALIVE = "/livez"
 _METRICS = "/metrics"  # on loopback nobody needs a key for them
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\]|([a-z0-9-]+\.)+localhost)(:\d{1,5})?", re.IGNORECASE)
+_BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_LOOPBACK = re.compile(
+    rf"(localhost|127(\.{_BYTE}){{3}}|\[::1\]|([a-z0-9-]+\.)+localhost)(:\d{{1,5}})?", re.IGNORECASE | re.ASCII
+)
 _OWN_SITES = {"same-origin", "none"}
 _ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
@@ -120,11 +123,12 @@ def _check_near(headers: _Headers) -> None:
 
 
 def _place(origin: str) -> str | None:
-    """None if it is no URL at all."""
+    """None if it is no URL that this server could have answered at."""
     try:
-        return urlsplit(origin).netloc.lower()
+        found = urlsplit(origin)
     except ValueError:
         return None
+    return found.netloc.lower() if found.scheme == "http" else None
 
 
 def _foreign(code: str, what: str) -> Refused:

@@ -12,6 +12,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
+_RANGES = {b"range", b"if-range"}
+
+
 def has_head(path: str) -> bool:
     """Of a path that GET is answered at."""
     return not path.endswith("/events")
@@ -35,4 +38,6 @@ class Heads:
                 ended = True
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-        await self._app({**scope, "method": "GET"}, receive, sent)
+        # A range is of GET alone.
+        headers = [each for each in scope["headers"] if each[0] not in _RANGES]
+        await self._app({**scope, "method": "GET", "headers": headers}, receive, sent)

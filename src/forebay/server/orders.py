@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -52,6 +53,16 @@ class JobOrder(BaseModel):
     @classmethod
     def _split(cls, value: object) -> object:
         return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+
+def merged(query: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, str]:
+    """What the query and the fields of a form say together; what both say is a 422."""
+    twice = [name for name in fields if name in query]
+    if twice:
+        raise RequestValidationError(
+            [{"loc": ("form", name), "msg": "is given in the query as well"} for name in twice]
+        )
+    return {**query, **fields}
 
 
 def order_of(said: dict[str, str], where: str) -> JobOrder:

@@ -31,6 +31,7 @@ class Protocol(HttpToolsProtocol):
     idle: ClassVar[dict[Protocol, None]] = {}
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
+    _unknown_coding = False
     _unread_bytes = 0
     _asked: Sequence[RequestResponseCycle] = ()
     url = b""  # what came of it so far, kept by uvicorn from the first byte of a request on
@@ -104,8 +105,16 @@ class Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         if not self._answering and len(self.url) > MAX_TARGET_BYTES:
             self._refuse_size()
+        elif not self._answering and self._unknown_coding:
+            detail = "The body is sent with a Transfer-Encoding other than chunked."
+            self._refuse(501, "unknown_coding", detail, remedy="Send Transfer-Encoding: chunked, or Content-Length.")
         elif not self._answering:
             self._refuse(400, "bad_http", msg)
+        elif self._in_body and not self.cycle.response_started and len(self._asked) == 1:
+            # Whoever reads the body hears that its sender is gone.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._refuse(400, "bad_http", "The body is not framed as HTTP/1.1 has it.")
         elif self._in_body:
             self.transport.close()
         else:
@@ -140,6 +149,10 @@ class Protocol(HttpToolsProtocol):
         version = self.parser.get_http_version()
         hosts = sum(name == b"host" for name, _ in self.headers)
         if version not in {"1.0", "1.1"} or hosts > 1 or (version == "1.1" and not hosts):
+            raise _BadHead
+        codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if codings and codings != [b"chunked"]:
+            self._unknown_coding = True
             raise _BadHead
         # All that came in one read is parsed: a client that does not wait for answers must not fill the memory.
         if len(self.pipeline) >= _MAX_AHEAD:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from forebay.server.problems import Refused
 
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_LONGEST = 1000
+_DIGITS = 18
 
 
 class Piece(NamedTuple):
@@ -32,15 +34,21 @@ class Wanted(NamedTuple):
         return self.range if self.if_range is None or self.if_range.strip() == etag else None
 
 
+def _number(digits: str) -> int:
+    """As far as it matters: nothing is longer."""
+    bare = digits.lstrip("0")
+    return int(bare or "0") if len(bare) <= _DIGITS else 10**_DIGITS
+
+
 def piece_of(wanted: str | None, size: int) -> Piece:
-    found = _RANGE.fullmatch(wanted.strip()) if wanted else None
+    found = _RANGE.fullmatch(wanted.strip()) if wanted and len(wanted) <= _LONGEST else None
     if found is None or found[0] == "bytes=-":
         return Piece(0, size, 200, {"content-length": str(size)})
     first, last = found[1], found[2]
     if first:
-        start, end = int(first), min(size, int(last) + 1 if last else size)
+        start, end = _number(first), min(size, _number(last) + 1 if last else size)
     else:
-        start, end = max(0, size - int(last)), size
+        start, end = max(0, size - _number(last)), size
     if start >= end:
         raise Refused(
             416,

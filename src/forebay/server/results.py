@@ -54,9 +54,9 @@ async def result(
         Query(pattern=r"^[a-z0-9_.-]{1,64}$", description="Such as md, txt, json or pdf; json unless given."),
     ] = None,
     partial: Annotated[bool, Query(description="What there is so far, with its holes named.")] = False,
-    range: Annotated[str | None, Header(max_length=256)] = None,  # noqa: A002 - same
-    if_range: Annotated[str | None, Header(max_length=256)] = None,
-    if_none_match: Annotated[str | None, Header(max_length=1024)] = None,
+    range: Annotated[str | None, Header()] = None,  # noqa: A002 - same
+    if_range: Annotated[str | None, Header()] = None,
+    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """What came of a job; its ETag stays the same until it is made anew."""
     job = await finding.job(service, caller, id)

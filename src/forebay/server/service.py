@@ -14,6 +14,7 @@ from forebay.app.forebay import Forebay
 from forebay.errors import MaybeApplied
 from forebay.observe.metrics import Metrics
 from forebay.server.file_limit import current_limit, divide
+from forebay.server.quotas import Quotas
 from forebay.server.upload_room import UploadRoom
 
 P = ParamSpec("P")
@@ -75,6 +76,7 @@ class Service:
         self.most_listeners = room.listeners if most_listeners is None else most_listeners
         self.listeners_share = listeners_share
         self.slots_share = slots_share
+        self.quotas = Quotas(self)
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s

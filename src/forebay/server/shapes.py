@@ -135,6 +135,7 @@ class ActedShape(Shape):
 class SubmittedShape(Shape):
     id: str = Field(examples=[ID])
     links: Links
+    warnings: list[str] | None = Field(None, description="Of a task whose kind no worker runs that is alive.")
 
 
 class Items(Shape):
@@ -146,6 +147,7 @@ class TaskOrder(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={"examples": [{"kind": "call_api", "payload": {"url": "https://example.org"}}]},
     )
 
@@ -165,20 +167,20 @@ class TaskOrder(BaseModel):
 
 
 class RetryOrder(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"force": False}]})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"force": False}]})
 
     force: bool = Field(default=False, description="Run again also what is out of requested retries, or not retryable.")
     note: str = Field("", max_length=1000, description="Why, for the audit trail.")
 
 
 class NoteOrder(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"note": "sent twice"}]})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"note": "sent twice"}]})
 
     note: str = Field("", max_length=1000, description="Why, for the audit trail.")
 
 
 class WindowShape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     n: int = Field(ge=0, le=1_000_000_000, strict=True)
     per_s: float = Field(ge=0.001, le=400 * 86_400)
@@ -190,6 +192,7 @@ class LimitOrder(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={
             "examples": [{"in_flight": 5, "windows": [{"n": 190, "per_s": 60}], "note": "new contract"}]
         },
@@ -206,14 +209,16 @@ class LimitOrder(BaseModel):
 
 
 class PauseOrder(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"for_s": 600, "note": "maintenance"}]})
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"for_s": 600, "note": "maintenance"}]}
+    )
 
     for_s: float | None = Field(None, ge=0.001, le=366 * 86_400, description="Until it is resumed, if none is given.")
     note: str = Field("", max_length=200)
 
 
 class ResetOrder(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"everything": False}]})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"everything": False}]})
 
     everything: bool = Field(default=False, description="Also running calls, the usage of windows and a cool-down.")
 
@@ -259,7 +264,9 @@ class SecretShape(Shape):
 
 class SlotOrder(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"units": {"pages": 15}, "wait_s": 10, "label": "invoice 7"}]}
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"units": {"pages": 15}, "wait_s": 10, "label": "invoice 7"}]},
     )
 
     units: dict[str, int] = Field(default_factory=dict, max_length=16, description="What the call takes beside 1 call.")
@@ -282,13 +289,13 @@ class SlotShape(Shape):
 
 
 class SlotRenewal(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"start": False}]})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"start": False}]})
 
     start: bool = Field(default=False, description="The call starts only now: let it count from now on.")
 
 
 class SlotEnd(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"outcome": "ok"}]})
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"outcome": "ok"}]})
 
     outcome: Literal["ok", "failed", "unsent", "throttled"] = "ok"
     retry_after_s: float | None = Field(None, ge=0, le=86_400, description="What the provider said with its 429.")
@@ -303,7 +310,9 @@ def answers(good: Mapping[int | str, Any], *bad: int) -> Responses:
     made: Responses = {
         status: shape if isinstance(shape, dict) else _described(int(status), shape) for status, shape in good.items()
     }
-    for status in bad:
+    # Any request may be too long, and any key may ask too often.
+    more = {414, *({429} if HTTPStatus.UNAUTHORIZED in bad else ())}
+    for status in sorted({*bad, *more}):
         made[status] = {
             "description": HTTPStatus(status).phrase,
             "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},

@@ -42,17 +42,18 @@ async def take(
     asked = order or SlotOrder(wait_s=0, label="")
     mine = owner(caller)
     lender = await service.ask(_lender, service, name)
-    if await service.ask(lender.count, name, mine) >= MAX_SLOTS:
+    claims = await service.ask(lender.claims, name, mine, service.slots_share)
+    if claims.slots >= MAX_SLOTS:
         raise _too_many(f"This key holds or waits for {MAX_SLOTS} slots of {name} already.")
-    if await service.ask(lender.beyond_share, name, mine, service.slots_share):
+    if claims.beyond_share:
         raise _too_many(f"This tenant has its share of {name}, and others use the limit as well.")
-    if cooled_s := await service.ask(lender.cooled_s, name, mine):
+    if claims.cooled_s:
         raise Refused(
             429,
             "busy",
             f"Limit {name} cools down for this tenant: one of its calls was refused by the provider.",
             remedy="Ask again then.",
-            headers={"retry-after": str(max(1, ceil(cooled_s)))},
+            headers={"retry-after": str(max(1, ceil(claims.cooled_s)))},
         )
     turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=mine)
     if not turn.granted:

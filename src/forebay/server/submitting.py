@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from forebay import ids
 from forebay.app.forebay import Forebay
 from forebay.app.plain import plain
-from forebay.callbacks import guard, target
+from forebay.callbacks import target
 from forebay.engine.submission import CHUNK_OPTIONS
 from forebay.errors import Conflict, StoreError
 from forebay.model.job import NewJob
@@ -30,7 +30,7 @@ from forebay.server.shapes import JobShape, SubmittedShape, answers
 from forebay.server.uploads import Upload, received
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
-_HELD_S = 60.0
+_HELD_S = 15.0
 
 
 @router.post(
@@ -49,15 +49,15 @@ async def submit(
     """Hand in a document, as a form with one file or as the body itself; its job is made when all of it is stored."""
     said = dict(request.query_params)
     asked = orders.order_of(said, "query")
-    await _check_callback(service, asked.callback)
+    _check_callback(service, asked.callback)
     if idempotency_key is not None:
         check_label("Idempotency-Key", idempotency_key)
     async with _alone(service, caller, idempotency_key) as still_here:
         chosen = partial(_pipeline, service, said)
         async with received(service, request, caller, chosen, still_here) as upload:
             if upload.fields:
-                asked = orders.order_of({**said, **upload.fields}, "form")
-                await _check_callback(service, upload.fields.get("callback"))
+                asked = orders.order_of(orders.merged(said, upload.fields), "form")
+                _check_callback(service, upload.fields.get("callback"))
             made = partial(_made, service.app, upload, asked, caller.own_tenant, idempotency_key)
             if idempotency_key is None and asked.callback is None:
                 # No store is asked, so that it cannot be silent: one thread does both.
@@ -77,10 +77,10 @@ async def submit(
     return JSONResponse({"id": done.id, "links": links(done.id)}, 202, accepted)
 
 
-async def _check_callback(service: Service, url: str | None) -> None:
+def _check_callback(service: Service, url: str | None) -> None:
+    """By what the URL says itself: where its name leads is looked up when a callback is sent, and not told here."""
     if url is not None:
-        callbacks = service.app.callbacks
-        await guard.refuse_early(target.read(url, callbacks.policy), callbacks.policy, callbacks.look_up)
+        target.read(url, service.app.callbacks.policy)
 
 
 def _made(app: Forebay, upload: Upload, asked: orders.JobOrder, tenant: str, key: str | None) -> NewJob:
@@ -110,7 +110,7 @@ def _made_and_kept(made: Callable[[], NewJob], upload: Upload) -> NewJob:
 
 def _pipeline(service: Service, said: Mapping[str, str], fields: Mapping[str, str]) -> Pipeline:
     """The one that the query and the fields of a form choose."""
-    asked = orders.order_of({**said, **fields}, "form" if fields else "query")
+    asked = orders.order_of(orders.merged(said, fields), "form" if fields else "query")
     documents = service.app.documents
     return documents.pipeline.pipeline_of(documents.chosen(asked.pipeline, asked.processor))
 
@@ -127,25 +127,45 @@ async def _alone(service: Service, caller: Caller, key: str | None) -> AsyncIter
         yield _nothing
         return
     ledger, token = service.app.ledger, ids.random_id()
+    lost = False
+
+    async def begin() -> bool:
+        return await service.ask(ledger.begin_request, caller.own_tenant, key, token, _HELD_S)
+
+    async def keep() -> None:
+        """However slowly bytes come: only a server that has died lets a key go before its time."""
+        nonlocal lost
+        while not lost:
+            await asyncio.sleep(_HELD_S / 3)
+            with suppress(StoreError):
+                lost = not await begin()
 
     async def still_here() -> None:
-        if not await service.ask(ledger.begin_request, caller.own_tenant, key, token, _HELD_S):
-            raise Refused(
-                Conflict.http_status,
-                "request_running",
-                "A request with this Idempotency-Key is still being read.",
-                remedy="Ask again when it has been answered.",
-                headers={"retry-after": "2"},
-                closing=True,
-            )
+        if lost:
+            raise _running()
 
-    await still_here()
+    if not await begin():
+        raise _running()
+    keeping = asyncio.create_task(keep())
     try:
         yield still_here
     finally:
+        keeping.cancel()
         # It is given up in time anyway: what was stored must not look as if it had failed.
         with suppress(StoreError):
             await asyncio.shield(service.ask(ledger.end_request, caller.own_tenant, key, token))
+
+
+def _running() -> Refused:
+    """A server that was killed holds a key for no longer than this."""
+    return Refused(
+        Conflict.http_status,
+        "request_running",
+        "A request with this Idempotency-Key is still being read.",
+        remedy="Ask again when it has been answered, or after Retry-After if its sender is gone.",
+        headers={"retry-after": str(round(_HELD_S))},
+        closing=True,
+    )
 
 
 async def _nothing() -> None:

@@ -11,6 +11,7 @@ from forebay.app.plain import plain, plain_open
 from forebay.engine.submission import Options
 from forebay.model.callback import KIND
 from forebay.model.exchange import Submitted
+from forebay.model.names import kind_of
 from forebay.model.task import Task
 from forebay.pipelines.known import PIPELINES
 from forebay.server import finding, paging
@@ -41,12 +42,25 @@ async def submit(
             f"Tasks of the kind {order.kind} are parts of jobs.",
             remedy="Hand in a document: POST /v1/jobs.",
         )
+    await service.quotas.admit_task(caller)
     done = await service.ask(_submit, service, order, idempotency_key, caller.own_tenant)
     location = f"/v1/tasks/{done.id}"
     headers = {"location": location}
     if done.outcome == "existing":
         headers["forebay-replayed"] = "true"
-    return JSONResponse({"id": done.id, "links": links(done.id)}, 202, headers)
+    answer: dict[str, Any] = {"id": done.id, "links": links(done.id)}
+    if not await service.ask(_is_run, service, order.kind):
+        answer["warnings"] = [
+            f"No worker that is alive runs the kind {order.kind}: the task waits until one does. Check the name."
+        ]
+    return JSONResponse(answer, 202, headers)
+
+
+def _is_run(service: Service, kind: str) -> bool:
+    """Whether the application of this server or a worker that is alive knows the kind."""
+    if any(each.name == kind for each in service.app.registry):
+        return True
+    return any(kind_of(lane) == kind for session in service.app.ledger.sessions() for lane in session.kinds)
 
 
 def _submit(service: Service, order: TaskOrder, key: str | None, tenant: str) -> Submitted:

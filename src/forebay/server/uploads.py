@@ -68,6 +68,7 @@ async def received(
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
     length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=smaller)
+    await service.quotas.admit_job(caller, length)
     small = length is not None and 0 <= length <= FREE_BYTES
     with service.uploads.enter(caller.flow, small=small) as memory:
         async with AsyncExitStack() as stack:
@@ -81,7 +82,9 @@ async def received(
                 form.finish()
             fields = form.fields if form else {}
             media_type = await taking.finished(chosen(fields))
+            service.quotas.check_bytes(caller, taking.size)
             yield Upload(taking, media_type, form.file_name if form else None, fields)
+            service.quotas.sent(caller, taking.size)
 
 
 class _Taking:
@@ -102,6 +105,10 @@ class _Taking:
         self._media_type: str | None = None
         self._held = bytearray()
         self._copy: IO[bytes] | None = None
+
+    @property
+    def size(self) -> int:
+        return self._size
 
     @property
     def unseen(self) -> bool:

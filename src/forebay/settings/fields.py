@@ -132,6 +132,21 @@ class Settings(BaseModel):
     )
     server_host: Host = Field("127.0.0.1", description="Host that `forebay serve` listens on.")
     server_port: int = Field(8420, ge=0, le=65_535, description="Port of `forebay serve`; 0 takes a free one.")
+    tenant_max_jobs: int | None = Field(
+        None, ge=1, le=1_000_000_000, description="Open jobs that a tenant may have by HTTP; none bounds nothing."
+    )
+    tenant_max_tasks: int | None = Field(
+        None, ge=1, le=1_000_000_000, description="Open tasks, chunks too, that a tenant may have by HTTP to send more."
+    )
+    tenant_max_daily_bytes: int | None = Field(
+        None,
+        ge=1024,
+        le=1_000_000_000_000_000,
+        description="Bytes of documents that a tenant may send a server in a day.",
+    )
+    key_max_requests_per_min: int | None = Field(
+        None, ge=1, le=1_000_000, description="Requests that an API key may send a server in a minute."
+    )
     metrics_host: Host = Field("127.0.0.1", description="Host that a worker's /metrics listens on.")
     proxy: Address | None = Field(
         None, description="Proxy for calls to providers; that of the environment is not used."

@@ -172,6 +172,9 @@ class Ledger(Protocol):
     def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
         """How many tasks there are of each kind and status."""
 
+    def open_job_count(self, tenant: str) -> int:
+        """How many jobs of a tenant have not ended."""
+
     def lanes(self) -> list[Lane]:
         """Every lane that is paused or has an open task, by name."""
 

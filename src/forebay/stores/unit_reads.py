@@ -16,6 +16,7 @@ from forebay.errors import BadInput, StoreClosed
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Remembered
 from forebay.model.job import Event, Job
+from forebay.model.names import check_name
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, Status, Task
 from forebay.rules.unit import Unit
@@ -140,6 +141,12 @@ class UnitReads(ABC):
             for task in unit.tasks.values()
             if tenant in {None, task.tenant}
         )
+
+    @verb
+    def open_job_count(self, tenant: str) -> int:
+        check_name("tenant", tenant)
+        jobs = (unit.job for unit in self._units() if unit.job is not None)
+        return sum(job.tenant == tenant and not job.status.terminal for job in jobs)
 
     @verb
     def history(self, task_id: str) -> list[Attempt]:

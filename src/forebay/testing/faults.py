@@ -182,6 +182,9 @@ class FaultyLedger:
     def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
         return self._call(self._ledger.count, tenant=tenant)
 
+    def open_job_count(self, tenant: str) -> int:
+        return self._call(self._ledger.open_job_count, tenant)
+
     def lanes(self) -> list[Lane]:
         return self._call(self._ledger.lanes)
 

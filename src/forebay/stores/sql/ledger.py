@@ -28,7 +28,7 @@ from forebay.model.exchange import (
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.key import ApiKey
 from forebay.model.lane import Lane
-from forebay.model.names import check_instant
+from forebay.model.names import check_instant, check_name
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
@@ -190,6 +190,9 @@ class SqlLedger(ABC):
 
     def count(self, *, tenant: str | None = None) -> dict[tuple[str, Status], int]:
         return self._look(reads.count, tenant)
+
+    def open_job_count(self, tenant: str) -> int:
+        return self._look(reads.open_job_count, check_name("tenant", tenant))
 
     def lanes(self) -> list[Lane]:
         return self._look(reads.lanes)

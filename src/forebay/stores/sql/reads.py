@@ -88,6 +88,11 @@ def count(tx: Transaction, tenant: str | None) -> Steps[dict[tuple[str, Status],
     return {(kind, Status(status)): n for kind, status, n in counted}
 
 
+def open_job_count(tx: Transaction, tenant: str) -> Steps[int]:
+    found = yield from tx.one("open_job_count", tenant=tenant)
+    return int(found[0][0])
+
+
 def lanes(tx: Transaction) -> Steps[list[Lane]]:
     found = yield from tx.one("lane_counts")
     pauses = pausing.in_force((rows.pause(row[:4]) for row in found if row[1] is not None), tx.now)

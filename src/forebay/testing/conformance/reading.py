@@ -204,6 +204,13 @@ class ReadPromises(LedgerCase):
         assert sum(ledger.count(tenant="acme").values()) == 3
         assert ledger.count(tenant="nobody") == {}
 
+    def test_open_jobs_are_counted_by_tenant(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, lone(1, tenant="acme"), job_of(2, tenant="acme"), job_of(1, tenant="acme", merge=False))
+        assert (ledger.open_job_count("acme"), ledger.open_job_count("nobody")) == (2, 0)
+        for task in worker.claim(9):
+            worker.complete(task)
+        assert ledger.open_job_count("acme") == 1
+
     def test_ids_are_found_by_their_beginning(self, ledger: Ledger) -> None:
         near = "a" * 20
         twins = [f"{near}bbbbbb", f"{near}cccccc", f"{near}dddddd"]

@@ -1,0 +1,2 @@
+-- How many jobs of a tenant have not ended. :tenant. Reply: the count.
+SELECT count(*) FROM jobs WHERE tenant = :tenant AND status IN ('pending', 'running')
