@@ -237,22 +237,28 @@ class ResultCorrupt(ForebayError):
 
 
 class StoreError(ForebayError):
+    """`what` is for operators: it names addresses and folders. `public` is what everybody else is told."""
+
     code = "store_error"
     http_status = 503
     exit_code = 5
+    public: ClassVar[str] = "A store is in trouble."
 
 
 class StoreUnreachable(StoreError):
     code = "store_unreachable"
+    public = "A store does not answer."
 
 
 class StoreBusy(StoreError):
     code = "store_busy"
+    public = "A store is too busy."
 
 
 class StoreFull(StoreError):
     code = "store_full"
     http_status = 507
+    public = "A store has no room left."
 
 
 class StoreReadOnly(StoreError):
@@ -273,3 +279,4 @@ class StoreClosed(StoreError):
 
 class MaybeApplied(StoreError):
     code = "maybe_applied"
+    public = "A store has not answered in time; what was asked for may have been done."

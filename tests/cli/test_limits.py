@@ -47,6 +47,28 @@ def test_set_defines_a_limit_and_show_names_the_layer_of_each_field(here: Ground
     assert found["next call"] == "may start now"
 
 
+def test_what_is_done_to_a_limit_is_in_the_audit_trail_of_the_ledger(here: Ground) -> None:
+    here.ok("limits", "set", "adobe", "--in-flight", "3")
+    assert not here.ledger.exists()  # limits are used without a ledger as well
+    here.ok("store", "init")
+    here.ok("limits", "set", "adobe", "--in-flight", "2", "--for", "10m", "--note", "contract")
+    here.ok("limits", "pause", "adobe", "--note", "maintenance")
+    assert here.ok("limits", "show", "adobe", "-o", "json").json["paused_by"].startswith("cli:")
+    here.ok("limits", "resume", "adobe")
+    here.ok("limits", "clear", "adobe")
+    here.ok("limits", "reset", "adobe")
+    with here.app() as app:
+        lines = [line for line in app.ledger.audit() if line.verb.endswith("_limit")][::-1]
+    assert [(line.verb, line.note) for line in lines] == [
+        ("set_limit", "in_flight=2, for 600 s; contract"),
+        ("pause_limit", "maintenance"),
+        ("resume_limit", ""),
+        ("clear_limit", "layer override"),
+        ("reset_limit", ""),
+    ]
+    assert all(line.who.startswith("cli") and line.targets == ("adobe",) for line in lines)
+
+
 def test_set_keeps_what_was_set_before(here: Ground) -> None:
     here.ok("limits", "set", "adobe", "--in-flight", "150")
     here.ok("limits", "set", "adobe", "--call-timeout", "2m", "--cooldown", "1,2", "--when-store-down", "fail")

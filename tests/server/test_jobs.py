@@ -6,7 +6,9 @@ import socket
 import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -14,12 +16,14 @@ import pytest
 from forebay.app.forebay import Forebay
 from forebay.app.working import awork, when_idle
 from forebay.engine.signals import Permanent, Retry
+from forebay.ids import random_id
 from forebay.model.document import Page
 from forebay.model.exchange import Action
 from forebay.model.query import Query
 from forebay.processors.base import Chunk
 from forebay.processors.parsers import Parsers
 from forebay.rules import verdict
+from forebay.server import submitting
 from forebay.settings import load
 from tests.documents.hostile import user_password
 from tests.pipelines.ground import Ground, as_pages, pdf
@@ -282,6 +286,41 @@ def test_a_key_stands_for_one_request(service: Service, app: Forebay) -> None:
     second = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"idempotency-key": "order 8"})
     assert second.json()["id"] != first.json()["id"]
     assert jobs(app) == 2
+
+
+def test_the_key_of_a_server_that_was_killed_is_free_when_it_said_so(
+    service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = {"idempotency-key": "dead"}
+    assert submitting._HELD_S <= 15
+    monkeypatch.setattr(submitting, "_HELD_S", 1.0)
+    assert app.ledger.begin_request("default", "dead", random_id(), submitting._HELD_S)  # as the dead one left it
+    refused = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key)
+    problem(refused, 409, "request_running")
+    time.sleep(int(refused.headers["retry-after"]))
+    assert service.post("/v1/jobs", content=DOCUMENT, headers=PDF | key).status_code == 202
+
+
+def test_a_key_is_kept_however_slowly_its_document_comes(
+    service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submitting, "_HELD_S", 0.3)
+    begin, kept = app.ledger.begin_request, threading.Semaphore(0)
+
+    def counted(*arguments: Any) -> bool:  # noqa: ANN401 - of the ledger
+        kept.release()
+        return begin(*arguments)
+
+    monkeypatch.setattr(app.ledger, "begin_request", counted)
+
+    def slowly() -> Iterator[bytes]:
+        yield DOCUMENT[:10]
+        for _ in range(4):
+            assert kept.acquire(timeout=20)
+        yield DOCUMENT[10:]
+
+    answer = service.post("/v1/jobs", content=slowly(), headers=PDF | {"idempotency-key": "slow"})
+    assert answer.status_code == 202
 
 
 def test_while_a_request_is_read_its_key_is_taken(

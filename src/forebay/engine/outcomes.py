@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.engine.signals import Permanent, Reschedule, Retry, Stopped
-from forebay.errors import BadInput, Busy
+from forebay.errors import BadInput, Busy, StoreError
 from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
 from forebay.observe.redact import mask_hidden
@@ -48,6 +48,10 @@ def _of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
         case BadInput():
             # What the handler handed to us was wrong: running it again would hand in the same.
             return Failed(error_class=ErrorClass.BUG, text=str(error), permanent=True, traceback=_trace(error))
+        case StoreError():
+            # Its own text names addresses and folders, and is in the traceback, which is for operators.
+            text = f"{type(error).__name__}: {error.public}"
+            return Failed(error_class=verdict.classify_exception(error), text=text, traceback=_trace(error))
         case _:
             return Failed(error_class=verdict.classify_exception(error), text=_text(error), traceback=_trace(error))
 

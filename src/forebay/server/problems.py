@@ -28,16 +28,14 @@ RETRY_AFTER_S = 2
 _MAX_NAMED = 20
 _CODES = {404: "no_such_path", 405: "method_not_allowed"}
 _PASSING = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE}
+_AGAIN = "Send it again in a moment."
 _STORES = {
-    "store_full": ("A store has no room left.", "Send it again later, or tell the operator."),
-    "store_unreachable": ("A store does not answer.", "Send it again in a moment."),
-    "maybe_applied": (
-        "A store has not answered in time; what was asked for may have been done.",
-        "Ask again in a moment, with the same Idempotency-Key where there is one.",
-    ),
-    "store_busy": ("A store is too busy.", "Send it again in a moment."),
+    "store_full": "Send it again later, or tell the operator.",
+    "store_unreachable": _AGAIN,
+    "store_busy": _AGAIN,
+    "maybe_applied": "Ask again in a moment, with the same Idempotency-Key where there is one.",
 }
-_STORE = ("A store of this server is in trouble.", "Tell the operator, with the request id.")
+_STORE = "Tell the operator, with the request id."
 _DOCUMENTS = {ErrorClass.UNSUPPORTED_FORMAT: 415}
 log = logging.getLogger("forebay.server")
 
@@ -104,7 +102,7 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
     elif isinstance(error, StoreError):
         status = full if isinstance(error, StoreFull) else HTTPStatus.SERVICE_UNAVAILABLE
         # Its own text names addresses and folders, which are for operators: they find it in the log.
-        what, remedy = _STORES.get(code, _STORE)
+        what, remedy = error.public, _STORES.get(code, _STORE)
         fields = {"request_id": request_id, "error_code": code, "text": printable(str(error))}
         log.warning("request_failed", extra={"fields": fields})
     if isinstance(error, Busy):
