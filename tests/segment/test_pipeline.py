@@ -126,7 +126,7 @@ def test_a_page_that_cannot_be_read_fails_the_document_and_a_retry_reads_only_th
     assert (job.status, job.error_class) == (FAILED, "segment_failed")
     assert "Pages 2-2 could not be read" in (job.error_text or "")
     reader.refused.clear()
-    here.app.retry(job.id)
+    here.app.retry(job.id, force=True)
     here.work()
     assert here.articles(here.job(job.id))[-1]["page_end"] == 3
     assert sorted(reader.calls) == [1, 2, 2, 3]
@@ -226,7 +226,7 @@ def test_an_article_that_fails_for_good_fails_the_job_or_is_named(here: Ground) 
 
     here.register(refuse)
     job = here.run(TEXT, processor="mine")
-    assert (job.status, job.error_text) == (FAILED, "1 of 3 chunks failed: chunk 2 (refused: no)")
+    assert (job.status, job.error_text) == (FAILED, "1 of 3 chunks failed: chunk 1 (refused: no)")
     result = here.result(here.run(TEXT, processor="mine", allow_holes=True))
     assert result["summary"]["untagged"] == [2]
     assert result["articles"][1]["missing"] == {"error_class": "refused", "error_text": "no"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import cached_property
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forebay import ids
-from forebay.callbacks import guard, keys, signing, target
+from forebay.callbacks import guard, keys, results, signing, target
 from forebay.callbacks.alerting import Alert, Alerts
 from forebay.callbacks.delivering import SCHEDULE_S, Deliverer
 from forebay.callbacks.sending import Sender
@@ -22,8 +22,11 @@ from forebay.errors import BadInput, NotFound, StoreBusy
 from forebay.model.callback import KIND, Callback, Endpoint
 from forebay.model.exchange import Acted, Action, Submitted
 from forebay.model.names import lane_of
+from forebay.model.payload import Json
 from forebay.model.query import MAX_PAGE, Page, Query
-from forebay.model.task import DEFAULT_TENANT, NewTask, Status, Task
+from forebay.model.task import DEFAULT_TENANT, NewTask, Role, Status, Task
+from forebay.pipelines import chunk_results
+from forebay.pipelines.pipeline import OCR
 from forebay.stores.address import sqlite_file
 
 if TYPE_CHECKING:
@@ -78,8 +81,28 @@ class AppCallbacks:
             sender=lambda: self.sender,
             key=self.key,
             schedule_s=self.schedule_s,
+            complete=self._complete,
         )
         return made.kind(self._timeout_s)
+
+    def _complete(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return results.add_result(
+            body,
+            find=self._app.ledger.get,
+            read=self._result,
+            max_bytes=self._app.settings.callback_result_max_bytes,
+        )
+
+    def _result(self, task: Task) -> Json | bytes:
+        """Return an article with its text and tags, the pages of a chunk, or the result as it is."""
+        payload = task.payload
+        if task.role is Role.CHUNK and isinstance(payload, dict):
+            if isinstance(article := payload.get("article"), dict):
+                said = task.result
+                return {**article, "text": payload.get("text"), **(said if isinstance(said, dict) else {})}
+            if task.kind.startswith(f"{OCR}.") and task.result_blob is not None:
+                return asdict(chunk_results.read(self._app.blobs, task))
+        return self._app.content.result(task)
 
     @property
     def _timeout_s(self) -> float:
@@ -87,11 +110,17 @@ class AppCallbacks:
 
     # --- subscribing
 
-    def of_job(self, url: str | None, *, each: bool = False, tenant: str = DEFAULT_TENANT) -> Callback | None:
-        """What a job keeps of where its callbacks go; `each` asks for one of every chunk that ends as well."""
+    def of_job(
+        self, url: str | None, *, each: bool = False, results: bool = False, tenant: str = DEFAULT_TENANT
+    ) -> Callback | None:
+        """What a job keeps of where its callbacks go; `each` asks for one of every chunk that ends as well.
+
+        With `results` they carry the results.
+        """
         if url is None:
-            if each:
-                raise BadInput("callback_each is given without a callback.", remedy="Give the URL that is to be told.")
+            if each or results:
+                given = "callback_each" if each else "callback_results"
+                raise BadInput(f"{given} is given without a callback.", remedy="Give the URL that is to be told.")
             return None
         place = target.read(url, self.policy)
         endpoint = self._ensure(place, tenant)
@@ -104,6 +133,7 @@ class AppCallbacks:
             base=(settings.public_url or "").rstrip("/"),
             timeout_s=self._timeout_s,
             max_retries=len(self.schedule_s),
+            results=results,
         )
 
     def _ensure(self, place: target.Target, tenant: str) -> Endpoint:

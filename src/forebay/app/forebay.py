@@ -162,12 +162,14 @@ class Forebay(Stands):
         name: str | None = None,
         callback: str | None = None,
         callback_each: bool = False,
+        callback_results: bool = False,
         **terms: Unpack[Options],
     ) -> Submitted:
         """Store a job of a pipeline over a document: `ocr` unless it or its processor is named.
 
         Of the same bytes and options there is one, unless reuse is refused.
-        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well.
+        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well; with
+        `callback_results` each callback carries the result, unless it is larger than `callback_result_max_bytes`.
         """
         place = Path(source) if isinstance(source, str) else source
         job = self.documents.job(
@@ -178,7 +180,7 @@ class Forebay(Stands):
             options=options,
             allow_holes=allow_holes,
             reuse=reuse,
-            callback=self._callback(callback, terms, each=callback_each),
+            callback=self._callback(callback, terms, each=callback_each, results=callback_results),
             **terms,
         )
         return self._submitted([job])[0]
@@ -214,11 +216,13 @@ class Forebay(Stands):
         label: str | None = None,
         callback: str | None = None,
         callback_each: bool = False,
+        callback_results: bool = False,
         **options: Unpack[Options],
     ) -> Submitted:
         """Store a job: the payload is split by the pipeline, or its chunks are given here.
 
-        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well.
+        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well; with
+        `callback_results` each callback carries the result, unless it is larger than `callback_result_max_bytes`.
         """
         known = self._pipelines.get(pipeline)
         if known is None:
@@ -231,14 +235,14 @@ class Forebay(Stands):
             chunks=chunks,
             idempotency_key=idempotency_key,
             label=label,
-            callback=self._callback(callback, options, each=callback_each),
+            callback=self._callback(callback, options, each=callback_each, results=callback_results),
         )
         return self._submitted([job])[0]
 
-    def _callback(self, url: str | None, options: Options, *, each: bool) -> Callback | None:
-        if url is None and not each:
+    def _callback(self, url: str | None, options: Options, *, each: bool, results: bool) -> Callback | None:
+        if url is None and not each and not results:
             return None
-        return self.callbacks.of_job(url, each=each, tenant=options.get("tenant", DEFAULT_TENANT))
+        return self.callbacks.of_job(url, each=each, results=results, tenant=options.get("tenant", DEFAULT_TENANT))
 
     def store(self, new: NewTask | NewJob) -> Submitted:
         """Store what was made ready elsewhere; IdempotencyConflict if its key stands for something else."""
@@ -278,6 +282,7 @@ class Forebay(Stands):
         label: str | None = None,
         callback: str | None = None,
         callback_each: bool = False,
+        callback_results: bool = False,
         **options: Unpack[Options],
     ) -> Submitted:
         return await asyncio.to_thread(
@@ -289,6 +294,7 @@ class Forebay(Stands):
             label=label,
             callback=callback,
             callback_each=callback_each,
+            callback_results=callback_results,
             **options,
         )
 

@@ -46,6 +46,8 @@ class Deliverer:
     key: Callable[[], bytes]
     schedule_s: tuple[float, ...] = SCHEDULE_S
     jitter: Callable[[], float] = random.random
+    complete: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    """Adds the result to the body of a callback that asks for it."""
 
     def kind(self, timeout_s: float) -> Kind:
         return Kind(
@@ -66,7 +68,7 @@ class Deliverer:
         generations = (1,) if known is None else signing.in_force(known.generation, known.rotated_at, time.time())
         key = await asyncio.to_thread(self.key)
         secrets = [signing.secret_of(key, endpoint, each) for each in generations]
-        content = encoded(body)
+        content = encoded(await asyncio.to_thread(self.complete, body))
         sender = self.sender()
         try:
             answer = await sender.post(

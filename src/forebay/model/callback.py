@@ -15,7 +15,10 @@ MAX_URL = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:
-    """Kept with its job. `host` names the lane, `each` asks for chunks as well, `base` is what links begin with."""
+    """Kept with its job. `host` names the lane, `each` asks for chunks as well, `base` is what links begin with.
+
+    With `results` each callback carries the result that it tells of.
+    """
 
     url: str
     endpoint: str
@@ -24,6 +27,7 @@ class Callback:
     base: str = ""
     timeout_s: float = 60.0
     max_retries: int = 9
+    results: bool = False
 
     def __post_init__(self) -> None:
         check_url(self.url)
@@ -33,7 +37,15 @@ class Callback:
         check_count("max_retries", self.max_retries)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        fields = asdict(self)
+        if not self.results:
+            del fields["results"]  # a worker of an earlier version does not know it
+        return json.dumps(fields)
+
+    @property
+    def terms(self) -> list[object]:
+        """Return what makes a job with this callback another job than one with another callback."""
+        return [self.url, self.each, *(["results"] if self.results else [])]
 
     @classmethod
     def of_json(cls, text: str) -> Callback:

@@ -94,7 +94,7 @@ class NewJob:
             [task.kind, task.chunk_index, task.payload_blob, json_text.fingerprint(task.payload_json)]
             for task in (*self.tasks, *([self.merge] if self.merge else []))
         ]
-        told = [] if self.callback is None else [self.callback.url, self.callback.each]
+        told = [] if self.callback is None else self.callback.terms
         holes = ["with holes"] if self.allow_holes and self.document is not None else []
         return json_text.fingerprint(json.dumps([self.document, parts, *told, *holes, *self.terms]))
 

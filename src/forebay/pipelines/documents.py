@@ -176,6 +176,6 @@ def _id(environment: str, tenant: str, key: str) -> str:
 
 def _key(order: Mapping[str, object], version: str, callback: Callback | None, *, allow_holes: bool) -> str:
     """Whoever wants to be told gets a job of their own, which takes from the other what is stored already."""
-    told = [] if callback is None else [callback.url, callback.each]
+    told = [] if callback is None else callback.terms
     known = json.dumps([order, version, allow_holes, *told], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(known.encode()).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.model.callback import KIND, Callback
-from forebay.model.job import Job, member
+from forebay.model.job import Job, member, member_id
 from forebay.model.payload import Json
 from forebay.model.task import NewTask, Role, Status
 
@@ -25,6 +25,8 @@ def ended(job: Job, sequence: int, now: float) -> tuple[NewTask, ...]:
         "completed_count": job.completed_count,
         "failed_count": job.failed_count,
     }
+    if callback.results and job.status is Status.COMPLETED and job.merge_id is not None:
+        data["result_of"] = job.merge_id
     return (_task(job, callback, f"job.{job.status}", data, links, sequence=sequence, now=now),)
 
 
@@ -38,7 +40,10 @@ def chunk_ended(
     if not callback.each:
         return ()
     data: dict[str, Json] = {"chunk_index": index, "chunk_status": str(status), "error_class": error_class}
-    links: dict[str, Json] = {"chunks": f"{_link(callback, job)}/chunks"}
+    chunks = f"{_link(callback, job)}/chunks"
+    links: dict[str, Json] = {"chunk": f"{chunks}/{index}", "chunks": chunks}
+    if callback.results and status is Status.COMPLETED and index is not None:
+        data["result_of"] = member_id(job.id, Role.CHUNK, index)
     return (_task(job, callback, f"chunk.{status}", data, links, sequence=job.event_count, now=now),)
 
 
@@ -52,7 +57,10 @@ def _task(
     sequence: int,
     now: float,
 ) -> NewTask:
-    """The whole body is settled here, so that every attempt sends the same bytes under the same id."""
+    """The whole body is settled here, so that every attempt sends the same bytes under the same id.
+
+    `result_of` names the task whose stored result is added when the callback is sent.
+    """
     body: Json = {
         "type": name,
         "timestamp": datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -37,6 +37,7 @@ class JobOrder(BaseModel):
     allow_holes: bool = Field(default=False, description="Merge what was read, even if pages are missing.")
     callback: str | None = Field(None, max_length=2000, description="A URL that is told when the job has ended.")
     callback_each: bool = Field(default=False, description="Tell it of each chunk as well.")
+    callback_results: bool = Field(default=False, description="Put the result into each callback, if it is small.")
     reuse: bool = Field(default=True, description="Use what is stored of the same document and options again.")
 
     @field_validator("options", mode="before")

@@ -85,7 +85,9 @@ def _check_callback(service: Service, url: str | None) -> None:
 
 def _made(app: Forebay, upload: Upload, asked: orders.JobOrder, tenant: str, key: str | None) -> NewJob:
     """Its job, unless anything about it has to be refused."""
-    callback = app.callbacks.of_job(asked.callback, each=asked.callback_each, tenant=tenant)
+    callback = app.callbacks.of_job(
+        asked.callback, each=asked.callback_each, results=asked.callback_results, tenant=tenant
+    )
     return app.documents.received(
         upload.named(asked.name),
         processor=app.documents.chosen(asked.pipeline, asked.processor),

@@ -200,6 +200,9 @@ class Settings(BaseModel):
         None, description="Address that others reach the service by; links begin with it."
     )
     callback_timeout_s: float = Field(30, ge=1, le=300, description="Seconds that a receiver of callbacks may take.")
+    callback_result_max_bytes: int = Field(
+        262_144, ge=1024, le=16_777_216, description="Bytes of a result that a callback may carry."
+    )
     callback_hosts: str | None = Field(
         None,
         max_length=4096,
