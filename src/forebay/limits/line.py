@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ from forebay.limits.call import Call
 from forebay.limits.fitting import misfit
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
+from forebay.rules import forecast
 from forebay.stores.limit_base import LimitStore
 
 LINGER_S = 0.002
@@ -163,17 +164,21 @@ class Line:
         """Why this one waits, as far as the store has said; None if it has not."""
         if waiter.done:
             return waiter.wait_seen
-        before = 0
+        before: Counter[str] = Counter()
         for party in self._parties.values():
             for each in party.waiters:
                 if each is waiter:
-                    return self._wait_behind(before)
-                before += 1
-        return self.wait
+                    return self._wait_behind(before, party.key)
+                before[party.key] += 1
+        return self._wait_behind(before, "")
 
-    def _wait_behind(self, before: int) -> Wait | None:
-        wait = self.wait
-        return None if wait is None else {**wait, "ahead": wait["ahead"] + before}
+    def _wait_behind(self, before: Counter[str], key: str) -> Wait | None:
+        """With these before it in this process, by key; keys take turns, so of another one only as many go first."""
+        if self.answer is None or self.wait is None or self.terms is None:
+            return None
+        turns = before[key] + 1
+        count = before[key] + sum(min(others, turns) for each, others in before.items() if each != key)
+        return forecast.wait_behind(self.wait, self.answer, self.terms, count)
 
     def join(
         self,
@@ -394,17 +399,17 @@ class Line:
 
     def tried(self) -> None:
         """Take those who wanted one answer only, and have it now, out of the line."""
-        before = 0
+        before: Counter[str] = Counter()
         for party in [*self._parties.values()]:
             stays: deque[Waiter] = deque()
             for waiter in party.waiters:
                 if waiter.once and party.told:
-                    waiter.wait_seen = self._wait_behind(before)
+                    waiter.wait_seen = self._wait_behind(before, party.key)
                     self._settle(waiter, None)
                     self.again()
                 else:
                     stays.append(waiter)
-                before += 1
+                before[party.key] += 1
             party.waiters = stays
             self._drop_empty(party)
 

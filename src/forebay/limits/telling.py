@@ -25,6 +25,9 @@ _CLOSED = {
     cooldown.QUOTA,
     RAMP,
 }
+_LEAST_S = 0.05
+_STORE_S = 1.0  # for a store that has not answered
+STORE = "store"
 
 
 def reason_text(desk: Desk, by: str) -> str:
@@ -44,12 +47,14 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
     position = wait["ahead"] if wait else 0
     by = tuple(reason_text(desk, each) for each in wait["by"]) if wait else ()
     eta_s: float | None = wait["eta"] / 1000 if wait else None
-    if failure is not None:
-        by, eta_s = ("store",), None
+    if failure is not None or not by:
+        by, eta_s = (STORE,), None
     if eta_s is not None and eta_s > _FAR_S:
         eta_s = None
-    retry_in_s = wait["again"] / 1000 if wait else 1.0
-    reasons = " and ".join(by) or "its store"
+    reasons = " and ".join(by)
+    if by == (STORE,):
+        reasons = "its store" if failure is not None else "its store, which has not answered yet"
+    retry_in_s = max(eta_s, _LEAST_S) if eta_s is not None else wait["again"] / 1000 if wait else _STORE_S
     if desk.lacks_processes:
         reasons += ", whose share nobody knows without share_processes"
     when = "nobody can say when" if eta_s is None else f"about {eta_s:.1f} s to go"
@@ -57,7 +62,7 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
         f"Limit {desk.limit!r} had no slot within {timeout_s:g} s: it waits for {reasons}, {position} ahead, {when}.",
         remedy="Try again then, wait longer (timeout_s), or see `forebay limits show`.",
         limit=desk.limit,
-        retry_in_s=retry_in_s if eta_s is None else max(retry_in_s, eta_s),
+        retry_in_s=retry_in_s,
         eta_s=eta_s,
         position=position,
         blocked_by=by,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Record, Terms, Wait
+from forebay.model.limit_record import Answer, Record, Terms, Wait
 from forebay.rules import cooldown
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
 
 POLL = 5 * SECOND
+UNKNOWN = SECOND  # to wait for calls of which none has ended yet
 GRACE = 50
 EXACT_GRACE = 10
 IN_FLIGHT = "in_flight"
@@ -112,6 +113,24 @@ def waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:
         for unit, each in run["units"].items():
             units[unit] = units.get(unit, 0) + each * run["count"]
     return []
+
+
+def wait_behind(wait: Wait, answer: Answer, terms: Terms, before: int) -> Wait:
+    """What a session was told of its first caller, for one with so many more before it in the same process.
+
+    Until a call has ended nobody knows how long they take: then `eta` is FOREVER, and asking again a guess.
+    """
+    releases = answer["used"] + wait["ahead"] + 1 - terms["in_flight"]
+    eta, again = wait["eta"], wait["again"]
+    if IN_FLIGHT in wait["by"] and releases > 0 and terms["in_flight"] > 0:
+        if eta == terms["call"] * releases // terms["in_flight"]:
+            eta, again = state.FOREVER, min(again, UNKNOWN)
+        else:
+            eta += eta * before // releases
+    for bound in terms["windows"]:
+        if logs.name(bound) in wait["by"] and bound["n"] > 0:
+            eta = max(eta, wait["eta"] + before // bound["n"] * logs.width(bound, terms))
+    return {"again": again, "eta": min(eta, state.FOREVER), "ahead": wait["ahead"] + before, "by": wait["by"]}
 
 
 def _ask_again_in(record: Record, terms: Terms, units: dict[str, int], now: int) -> int:

@@ -122,3 +122,29 @@ def test_a_waiter_may_be_woken_twice() -> None:
     waiter.wake()
     waiter.wake()
     waiter.wait(0.0)
+
+
+def test_those_of_other_keys_who_go_later_are_not_ahead() -> None:
+    line = line_at(store_of(1), "a")
+    _granted_to(line, Waiter())
+    for _ in range(8):
+        line.join(Waiter(), CALL, key="many")
+    alone, second = Waiter(), Waiter()
+    line.join(alone, CALL, key="few")
+    line.join(second, CALL, key="few")
+    ask(line)
+    waits = [line.wait_of(each) for each in (alone, second)]
+    assert [each["ahead"] for each in waits if each] == [1, 3], "keys take turns"
+
+
+def test_the_time_to_go_is_of_the_same_caller_as_the_place() -> None:
+    store = store_of(1)
+    store.change("api", lambda record, _: record | {"mean": 100} if record else None)
+    line = line_at(store, "a")
+    _granted_to(line, Waiter())
+    waiters = [Waiter() for _ in range(5)]
+    for waiter in waiters:
+        line.join(waiter, CALL)
+    ask(line)
+    waits = [line.wait_of(each) for each in waiters]
+    assert [(each["ahead"], each["eta"]) for each in waits if each] == [(n, 100 * (n + 1)) for n in range(5)]
