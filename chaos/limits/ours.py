@@ -63,7 +63,7 @@ class Ours:
 
     def _entered(self, slot: Slot) -> Slot | None:
         try:
-            return slot.__enter__()
+            return slot.take()
         except StoreError as error:
             self._note(error)
             return None
@@ -83,7 +83,7 @@ class Ours:
 
     async def _aentered(self, slot: Slot) -> Slot | None:
         try:
-            return await slot.__aenter__()
+            return await slot.atake()
         except StoreError as error:
             self._note(error)
             return None

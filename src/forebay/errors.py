@@ -11,6 +11,7 @@ ForebayError
 ├── NotFound              no such task, job, session, blob or file
 │   └── ChunkNotFound
 ├── Conflict              the request does not fit the present state
+│   ├── AlreadyHeld       a slot inside a slot of the same limit, which could wait for itself
 │   ├── IdempotencyConflict
 │   ├── RetryLimitExceeded
 │   └── NotRetryable
@@ -132,6 +133,12 @@ class ChunkNotFound(NotFound):
 class Conflict(ForebayError):
     code = "conflict"
     http_status = 409
+
+
+class AlreadyHeld(Conflict):
+    """The caller holds a slot of the limit that it asks for another one of."""
+
+    code = "already_held"
 
 
 class IdempotencyConflict(Conflict):

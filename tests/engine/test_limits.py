@@ -34,7 +34,7 @@ def held(here: Ground) -> Iterator[list[Slot]]:
     with Limiter(f"sqlite:///{here.folder}/ledger.db-limits.db") as other:
         slots = [other.slot("api") for _ in range(2)]
         for slot in slots:
-            slot.__enter__()
+            slot.take()
         yield slots
         release(slots)
 

@@ -42,5 +42,5 @@ def test_a_signal_that_raises_while_slots_are_taken_and_given_back_leaks_none(tm
         assert struck > 100
         gc.collect()
         until(lambda: limiter.usage("two").in_flight == 0)
-        with limiter.slot("two", timeout_s=2), limiter.slot("two", timeout_s=2):
+        with limiter.slot("two", timeout_s=2), limiter.slot("two", timeout_s=2).take():
             assert limiter.usage("two").in_flight == 2

@@ -48,7 +48,7 @@ def test_an_async_slot_is_the_same(limiter: Limiter) -> None:
 
 
 def test_one_too_many_is_told_why_and_who_is_ahead(limiter: Limiter) -> None:
-    with limiter.slot("two"), limiter.slot("two"):
+    with limiter.slot("two"), limiter.slot("two").take():
         with pytest.raises(Busy) as refused, limiter.slot("two", timeout_s=0):
             raise AssertionError("a third was let in")
         assert refused.value.blocked_by == ("in_flight",)
@@ -80,7 +80,7 @@ def test_busy_survives_pickling() -> None:
 
 
 def test_who_waits_is_let_in_when_another_leaves(limiter: Limiter) -> None:
-    first, second = limiter.slot("two").__enter__(), limiter.slot("two").__enter__()
+    first, second = limiter.slot("two").take(), limiter.slot("two").take()
     entered = threading.Event()
 
     def third() -> None:
@@ -151,9 +151,9 @@ def test_many_threads_never_exceed_the_limit(limiter: Limiter) -> None:
 
 
 def test_a_caller_whose_time_is_over_leaves_no_trace(limiter: Limiter) -> None:
-    with limiter.slot("two"), limiter.slot("two"):
-        with pytest.raises(Busy), limiter.slot("two", timeout_s=0.02):
-            pass
+    with limiter.slot("two"), limiter.slot("two").take():
+        with pytest.raises(Busy):
+            limiter.slot("two", timeout_s=0.02).take()
         until(lambda: limiter.usage("two").waiting == 0)
     until(lambda: limiter.usage("two").in_flight == 0)
 

@@ -146,11 +146,11 @@ def test_the_policy_share_gives_each_process_its_part_after_the_silence(store: S
         began_at = time.monotonic()
         with one.slot("shared"):
             assert time.monotonic() - began_at > 0.2, "not before what others hold is over"
-            with one.slot("shared"), pytest.raises(Busy), one.slot("shared", timeout_s=0):
+            with one.slot("shared").take(), pytest.raises(Busy), one.slot("shared", timeout_s=0):
                 raise AssertionError("5 // 2 sessions is 2 each")
         store.down = False
         until(lambda: one.usage("shared").degraded is False)
-        with one.slot("shared"), one.slot("shared"), one.slot("shared"):
+        with one.slot("shared"), one.slot("shared").take(), one.slot("shared").take():
             pass
 
 

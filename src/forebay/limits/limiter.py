@@ -21,6 +21,7 @@ from forebay.limits.line import Progress
 from forebay.limits.pump import Pump
 from forebay.limits.slot import Slot
 from forebay.limits.usage import Usage, usage_of
+from forebay.limits.waiting import refuse_reentry
 from forebay.model.limit import Limit, check_seconds, check_units
 from forebay.model.limit_record import Layer, Record, Terms
 from forebay.model.names import check_label, check_name
@@ -77,7 +78,7 @@ class Limiter:
         self._store = open_limits(address, self._environment, tags=_tags) if isinstance(address, str) else address
         self._defined: dict[str, dict[str, Said]] = {}
         self._unwritten: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = False
         self._renew()
         _alive.add(self)
@@ -109,7 +110,7 @@ class Limiter:
 
     def after_fork(self) -> None:
         self._end.detach()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._renew()
 
     def define(self, limit: Limit) -> None:
@@ -347,7 +348,7 @@ class Limiter:
         """A slot that is held already, or None; give it back with `release()` or by `with`."""
         slot = self.slot(name, units=units, timeout_s=0, key=key, label=label)
         try:
-            return slot.__enter__()
+            return slot.take()
         except Busy:
             return None
 
@@ -374,6 +375,7 @@ class Limiter:
         desk = self._desks.get(name)
         if desk is None:
             check_name("limit", name)
+            refuse_reentry(self._lock)
             self._follow()
             with self._lock:
                 desk = self._desks.get(name) or self._pump.find(name) or self._new_desk(name)

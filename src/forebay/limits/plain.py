@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.limits.limiter import DEFAULT_WAIT_S, Limiter
+from forebay.limits.open_slots import OpenSlots
 from forebay.limits.slot import Slot
 
 if TYPE_CHECKING:
-    import asyncio
-
     from forebay.limits.usage import Usage, WindowUsage
 
 _MINUTE_S = 60.0
@@ -24,16 +20,7 @@ _lock = threading.Lock()
 _limiter: Limiter | None = None
 
 
-class _Held(threading.local):
-    """Slots that this thread took outside of any task, in the order that it took them."""
-
-    def __init__(self) -> None:
-        self.slots: list[Slot] = []
-        self.pid = os.getpid()
-
-
-_of_thread = _Held()
-_of_task: WeakKeyDictionary[asyncio.Task[Any], list[Slot]] = WeakKeyDictionary()
+_open = OpenSlots()
 
 
 def use(limiter: Limiter | None) -> None:
@@ -47,16 +34,16 @@ def acquire_slot(
     api_type: str, timeout_s: float = DEFAULT_WAIT_S, *, units: dict[str, int] | None = None, label: str = ""
 ) -> Slot:
     """Wait for a slot, which is true; raises `Busy` when there is none in time. In an event loop await the twin."""
-    slot = _default().slot(api_type, units=units, timeout_s=timeout_s, label=label).__enter__()
-    _remember(slot)
+    slot = _default().slot(api_type, units=units, timeout_s=timeout_s, label=label).take()
+    _open.add(slot)
     return slot
 
 
 async def aacquire_slot(
     api_type: str, timeout_s: float = DEFAULT_WAIT_S, *, units: dict[str, int] | None = None, label: str = ""
 ) -> Slot:
-    slot = await _default().slot(api_type, units=units, timeout_s=timeout_s, label=label).__aenter__()
-    _remember(slot)
+    slot = await _default().slot(api_type, units=units, timeout_s=timeout_s, label=label).atake()
+    _open.add(slot)
     return slot
 
 
@@ -68,7 +55,7 @@ def release_slot(slot: Slot | str) -> bool:
         return held
     if not isinstance(slot, str):
         raise BadInput(f"{shown(slot)} is no slot.", remedy="Give what acquire_slot returned, or an api_type.")
-    newest = next((each for each in reversed(_mine()) if each.limit == slot and each.held), None)
+    newest = next((each for each in reversed(_open.mine()) if each.limit == slot), None)
     return newest is not None and release_slot(newest)
 
 
@@ -117,26 +104,3 @@ def _default() -> Limiter:
             if found is None:
                 _limiter = found = Limiter()
     return found
-
-
-def _remember(slot: Slot) -> None:
-    mine = _mine()
-    mine[:] = [*(each for each in mine if each.held), slot]
-
-
-def _task() -> asyncio.Task[Any] | None:
-    # A program that has not loaded it, which takes longer than all of ours, has no tasks.
-    current = getattr(sys.modules.get("asyncio"), "current_task", None)
-    try:
-        return current() if current else None
-    except RuntimeError:  # no loop runs here
-        return None
-
-
-def _mine() -> list[Slot]:
-    task = _task()
-    if task is not None:
-        return _of_task.setdefault(task, [])
-    if _of_thread.pid != os.getpid():  # a forked child holds nothing of its parent's
-        _of_thread.slots, _of_thread.pid = [], os.getpid()
-    return _of_thread.slots

@@ -11,13 +11,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from forebay.clock import steady
-from forebay.errors import BadInput, Conflict, NeverFits
+from forebay.errors import AlreadyHeld, BadInput, Conflict, NeverFits
 from forebay.ids import shown
 from forebay.limits import telling
 from forebay.limits.call import Call
 from forebay.limits.desk import Desk
 from forebay.limits.fitting import misfit
-from forebay.limits.waiting import Result, Waiter
+from forebay.limits.open_slots import OpenSlots
+from forebay.limits.waiting import Result, Waiter, refuse_reentry
 from forebay.model.limit import check_units
 from forebay.observe import emit
 from forebay.rules.cooldown import COOLDOWN, QUOTA, step
@@ -38,6 +39,8 @@ _MAIN = threading.main_thread().ident
 _numbers = itertools.count(1)
 
 Steps = Generator[Waiter, Result, Call]
+
+_in_blocks = OpenSlots(weak=True)
 
 
 class Slot:
@@ -62,6 +65,7 @@ class Slot:
         self.id = f"{desk.main.sid}-{next(_numbers)}"
         """Names the slot in events."""
         self._call = call
+        self._entered = False
         self._ended = False
         self._desk = desk
         self._pump = pump
@@ -90,15 +94,45 @@ class Slot:
         return self._call is not None and not self._ended
 
     def __enter__(self) -> Self:
+        if self._entered or not self.held:
+            self._refuse_nesting()
+            self.take()
+        return self._inside()
+
+    async def __aenter__(self) -> Self:
+        if self._entered or not self.held:
+            self._refuse_nesting()
+            await self.atake()
+        return self._inside()
+
+    def _inside(self) -> Self:
+        self._entered = True
+        _in_blocks.add(self)
+        return self
+
+    def take(self) -> Self:
+        """Wait for the slot without a block; give it back with `release()`."""
         self._drive(self._acquire())
         return self
 
-    async def __aenter__(self) -> Self:
+    async def atake(self) -> Self:
         import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
 
         self._loop = asyncio.get_running_loop()
         await self._adrive(self._acquire())
         return self
+
+    def _refuse_nesting(self) -> None:
+        """A caller that holds a slot and waits for another of the same limit may wait for itself."""
+        terms = self._desk.main.terms
+        if self._timeout_s == 0 or terms is None or terms["in_flight"] < 0:
+            return
+        if any(each._desk is self._desk for each in _in_blocks.mine()):  # noqa: SLF001 - its own kind
+            raise AlreadyHeld(
+                f"This thread or task holds a slot of limit {self.limit!r} already, and could wait for itself.",
+                remedy="Make one call in each block, or take the next one in another thread or task; "
+                "timeout_s=0 and try_slot do not wait.",
+            )
 
     def start(self) -> None:
         """Right before the bytes are sent: makes sure that the slot still counts where the call will."""
@@ -176,6 +210,7 @@ class Slot:
         """In line until there is a grant; what ends this early leaves no trace, also if the grant came just then."""
         waiter = Waiter(self._loop, once=self._timeout_s == 0)
         line = self._desk.line
+        refuse_reentry(line.lock)
         with line.lock:
             if (refusal := self._desk.refusal()) is not None:
                 raise refusal

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from forebay.errors import Conflict
 from forebay.supervisor import report_failure
 
 if TYPE_CHECKING:
@@ -71,6 +72,15 @@ class Waiter:
             await self._future
         finally:
             timer.cancel()
+
+
+def refuse_reentry(lock: threading.RLock) -> None:
+    """A signal handler runs between any two lines of its thread: also where that has the limiter half changed."""
+    if lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001 - as Python's own conditions ask
+        raise Conflict(
+            "A slot was asked for by a signal handler that has interrupted the limiter itself.",
+            remedy="Have the handler set a flag, and take the slot where the program looks at it.",
+        )
 
 
 def wake_all(waiters: Iterable[Waiter]) -> None:

@@ -184,7 +184,7 @@ def test_a_429_is_told_with_its_code_and_hint(limiter: Limiter, heard: Heard) ->
 def test_a_429_without_a_hint_is_told_with_the_limits_own_step_once_for_those_under_way_together(
     limiter: Limiter, heard: Heard
 ) -> None:
-    with limiter.slot("adobe") as slot, limiter.slot("adobe") as other:
+    with limiter.slot("adobe") as slot, limiter.slot("adobe").take() as other:
         slot.throttled()
         assert heard.fields("rate_limited_retrying")["wait_s"] == 2
         other.throttled()
@@ -198,7 +198,7 @@ def test_a_used_up_quota_is_told_with_its_end(limiter: Limiter, heard: Heard) ->
 
 
 def test_a_full_limit_is_told_with_who_is_ahead(limiter: Limiter, heard: Heard) -> None:
-    with limiter.slot("adobe"), limiter.slot("adobe"):
+    with limiter.slot("adobe"), limiter.slot("adobe").take():
         refuse(limiter)
         told = heard.fields("at_in_flight_capacity")
     assert (told["ahead"], isinstance(told["wait_s"], float)) == (0, True)
