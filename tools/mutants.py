@@ -45,7 +45,8 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
-ANNOTATIONS = {"annotation", "returns", "type_params"}
+# Types decide nothing, nor does how a class is made.
+LEFT_ALONE = {"annotation", "returns", "type_params", "decorator_list"}
 
 
 class Mutant(NamedTuple):
@@ -102,7 +103,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
 def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr | ast.stmt]]:
     for parent in ast.walk(tree):
         for field, value in ast.iter_fields(parent):
-            if field in ANNOTATIONS:
+            if field in LEFT_ALONE:
                 continue
             for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 if isinstance(node, ast.expr | ast.stmt) and not _is_type(node):

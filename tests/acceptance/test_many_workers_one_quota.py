@@ -10,14 +10,17 @@ from tests.acceptance.conftest import Make
 SCALE = 1 / 30  # of a minute: 2 s
 
 
-def test_ten_workers_with_many_chunks_under_a_limit_of_five_never_make_a_sixth_call(ground: Make) -> None:
+@pytest.mark.parametrize(("workers", "documents"), [(4, 1), pytest.param(10, 3, marks=pytest.mark.slow)])
+def test_workers_with_many_chunks_under_a_limit_of_five_never_make_a_sixth_call(
+    ground: Make, workers: int, documents: int
+) -> None:
     with ground(in_flight=5) as here:
-        here.work(10)
-        jobs = [here.app.start("pages", chunks=[{"work_s": 0.1}] * 60) for _ in range(3)]
+        here.work(workers)
+        jobs = [here.app.start("pages", chunks=[{"work_s": 0.1}] * 60) for _ in range(documents)]
         for job in jobs:
             assert here.app.wait(job.id, timeout_s=150).result == 60
     seen = here.seen()
-    assert len(seen.calls) == 180
+    assert len(seen.calls) == 60 * documents
     verdict = here.judged(Rules(in_flight=5))
     assert not verdict.violations, verdict.text()
     assert verdict.figures["most calls in progress"] == 5

@@ -72,3 +72,9 @@ def test_only_the_budgets_of_processor_and_tenant_apply() -> None:
     acme = Budget(unit="pages", most=1, tenant="acme")
     assert budgets.applying([every, docai, acme], "docai", "default") == [every, docai]
     assert budgets.applying([every, docai, acme], "local", "acme") == [every, acme]
+
+
+def test_an_attempt_that_a_budget_held_back_is_known_by_its_text() -> None:
+    over = budgets.Exhausted(Budget(unit="pages", most=1, processor="docai"), 0.0)
+    assert budgets.is_held_back(str(over))
+    assert not any(map(budgets.is_held_back, [None, "", "429", f"{over}, says the provider", f"Since {over}"]))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forebay.model.job import Job, member_id
 from forebay.model.task import NewTask, Role, Status
 from forebay.rules.rollup import (
+    JOB_TIMEOUT,
     Effect,
     Ended,
     Hole,
@@ -158,6 +159,22 @@ def test_holes_fail_the_job_whichever_chunk_ended_last(status: Status) -> None:
     assert [(event.name, dict(event.fields)) for event in change.events] == [
         ("job_failed", {"error_class": "ocr_failed", "error_text": text})
     ]
+
+
+@pytest.mark.parametrize("role", [Role.SPLIT, Role.MERGE, Role.CHUNK])
+@pytest.mark.parametrize(
+    ("error", "error_class"),
+    [(("timeout", JOB_TIMEOUT), "timeout"), (("timeout", "60 s"), "ocr_failed"), (("bug", JOB_TIMEOUT), "ocr_failed")],
+)
+def test_only_the_time_of_the_whole_job_makes_its_failure_a_timeout(
+    role: Role, error: tuple[str, str], error_class: str
+) -> None:
+    before = closed(completed_count=2, failed_count=1)
+    last = Ended(TASK_ID, role, FAILED, 1, *error)
+    change = effect(before, [last], lambda: [Hole(2, *error)], NOW)
+    assert (change.job.status, change.job.error_class) == (FAILED, error_class)
+    if error_class == "timeout":
+        assert change.job.error_text == JOB_TIMEOUT
 
 
 def test_a_failure_is_named_after_the_pipeline() -> None:
