@@ -96,11 +96,12 @@ class AppLimits:
         None if the store does not answer: call it again later.
         """
         from forebay.limits.follow import FollowedFile  # noqa: PLC0415 - only workers and servers need it
+        from forebay.limits.limiter import program  # noqa: PLC0415 - same
 
         limiter = self.limiter
         with self._announcing:
             for limit in self._defined.values():
-                limiter.note(limit.name, "code", values_of(limit))
+                limiter.note(limit.name, "code", values_of(limit), who=program())
             if self._followed is None:
                 self._followed = FollowedFile(limiter).start()
         try:

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
 from forebay import ids
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 DEFAULT_WAIT_S = 30.0
 _MAX_WAIT_S = 86_400.0 * 366
 _MOST_DESKS = 1000  # that are kept though nobody uses them
+_MAX_WHO = 200
+_SAID_BY_PROGRAMS = {"preset", "code", "file"}
 _alive: weakref.WeakSet[Limiter] = weakref.WeakSet()
 
 
@@ -117,14 +120,14 @@ class Limiter:
         """What the code says of a limit; an operator's changes stand above it and are never overwritten."""
         if not isinstance(limit, Limit):
             raise BadInput(f"{shown(limit)} is no limit.", remedy="Give Limit(name, in_flight=…, windows=[…]).")
-        self.layer(limit.name, "code", actions.values_of(limit))
+        self.layer(limit.name, "code", actions.values_of(limit), who=program())
 
     def preset(self, name: str, as_: str | None = None) -> Limit:
         """Define a limit by one of the presets that come with Forebay; its numbers are yours to confirm."""
         from forebay.limits.presets import preset  # noqa: PLC0415 - reads a file
 
         limit = preset(name).limit(as_)
-        self.layer(limit.name, "preset", actions.values_of(limit))
+        self.layer(limit.name, "preset", actions.values_of(limit), who=program())
         return limit
 
     def layer(self, name: str, layer: str, values: dict[str, Any], *, who: str = "") -> None:
@@ -224,14 +227,20 @@ class Limiter:
         check_name("limit", name)
         self._follow()
 
+        former: Layer | None = None
+
         def step(record: Record | None, raw: int) -> Record | None:
+            nonlocal former
+            former = next((each for each in record["layers"] if each["name"] == layer), None) if record else None
             now = raw + record["offset"] if record else raw
             until = -1 if for_s is None else now + int(for_s * 1000)
             kept = actions.values_in(record, layer) if layer == "operator" and record else {}
             new: Layer = {"name": layer, "values": kept | values, "until": until, "at": now, "who": who, "note": note}
             return actions.configured(record, name, new, raw, version=version)
 
-        self._store.change(name, step)
+        changed = self._store.change(name, step)
+        if changed is not None and former is not None and layer in _SAID_BY_PROGRAMS and former["who"] != who:
+            _tell_redefined(name, layer, former, values, who)
         self._ask_again(name)
 
     def clear(self, name: str, layer: str = "override") -> bool:
@@ -440,6 +449,21 @@ def _flush_in_children(limiter: Limiter) -> None:
 def _close(limiter: Limiter | None) -> None:
     if limiter is not None:
         limiter.close()
+
+
+def program() -> str:
+    """Which program this is, on which machine: whom a definition comes from."""
+    started = Path(sys.argv[0] if sys.argv else "").name
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return f"{socket.gethostname()}:{(main.name if main else started) or 'python'}"[:_MAX_WHO]
+
+
+def _tell_redefined(name: str, layer: str, former: Layer, values: dict[str, object], who: str) -> None:
+    fields = sorted({*former["values"], *values})
+    changed = {each: former["values"].get(each) for each in fields if former["values"].get(each) != values.get(each)}
+    if changed:
+        now = {each: values.get(each) for each in changed}
+        emit("limit_redefined", limit=name, layer=layer, who=who, values=now, former_who=former["who"], former=changed)
 
 
 def _in_loop() -> bool:

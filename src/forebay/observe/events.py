@@ -160,6 +160,11 @@ EVENTS: dict[str, Event] = {
         ("limit", "kind", "error_code", "text", "pause_s"),
     ),
     "limit_healed": Event(_INFO, "The store of a limit answers again.", ("limit",)),
+    "limit_redefined": Event(
+        _WARNING,
+        "A program defined a limit with other numbers than another program did; the last definition holds.",
+        ("limit", "layer", "who", "values", "former_who", "former"),
+    ),
     "limits_file_bad": Event(
         _WARNING,
         "Limits in a settings file or in variables cannot be used; what they said before stays.",

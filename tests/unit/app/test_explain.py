@@ -91,7 +91,7 @@ def test_a_list_reads_each_limit_workers_and_lanes_once_however_many_rows_there_
     rows = tasks(app, submit(app, "call", 40))
     ledger.reads, limits.reads = [], 0
     look = app.look()
-    with app.limiter.slot("api"):
+    with app.limiter.slot("api", units={"pages": 0}):
         found = [look.glance(row) for row in rows]
     assert (sorted(ledger.reads), limits.reads) == (["lanes", "sessions"], 1)
     assert {(each.wait_reason, each.limit, each.position, each.eta_s) for each in found} == {
@@ -164,7 +164,7 @@ def test_a_delayed_task_waits_behind_those_that_are_ready_now(app: Forebay) -> N
     submit(app, "call", 3)
     delayed = app.submit("call", delay_s=5.0).id
     app.limiter.configure("api", call_timeout_s=10.0)
-    with app.limiter.slot("api"):
+    with app.limiter.slot("api", units={"pages": 0}):
         found = app.standing(delayed)
     assert (found.wait_reason, found.position, found.eta_s) == (WaitReason.SCHEDULED, None, 40.0)
 
@@ -172,7 +172,7 @@ def test_a_delayed_task_waits_behind_those_that_are_ready_now(app: Forebay) -> N
 def test_a_job_is_done_when_the_last_of_its_chunks_has_called(app: Forebay) -> None:
     job = app.start("ocr", chunks=[None] * 5)
     app.limiter.configure("api", call_timeout_s=10.0)
-    with app.limiter.slot("api"):
+    with app.limiter.slot("api", units={"pages": 0}):
         found = app.standing(job.id)
     assert (found.position, found.eta_s, found.last_eta_s, found.calls_left_count) == (1, 10.0, 50.0, 5)
     assert found.end_eta_s is None  # no call has ended yet, so nobody knows how long one takes
@@ -182,7 +182,7 @@ def test_a_job_is_done_when_the_last_of_its_chunks_has_called(app: Forebay) -> N
 def test_lanes_of_a_limit_stand_as_the_next_of_their_tasks(app: Forebay) -> None:
     first, _ = submit(app, "call", 2)
     submit(app, "free", 1)
-    with app.limiter.slot("api"):
+    with app.limiter.slot("api", units={"pages": 0}):
         look = app.look()
         ((lane, found),) = look.lanes("api")
         own = look.standing(app.get(first))

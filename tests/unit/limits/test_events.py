@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -213,6 +214,28 @@ def test_a_full_window_is_told_with_what_it_allows(limiter: Limiter, heard: Hear
     assert told["window"] == "1 calls per 60 s"
     assert isinstance(told["wait_s"], float)
     assert 0 < told["wait_s"] <= 60.5
+
+
+def test_another_program_that_defines_other_numbers_is_told_with_both(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Limiter(Store()) as made:
+        monkeypatch.setattr(sys, "argv", ["/srv/web.py"])
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+        made.define(Limit("adobe", in_flight=5))
+        made.define(Limit("adobe", in_flight=6))
+        assert "limit_redefined" not in [name for name, _ in heard], "a program may change its mind"
+        monkeypatch.setattr(sys, "argv", ["/srv/batch.py"])
+        made.define(Limit("adobe", in_flight=6))
+        assert "limit_redefined" not in [name for name, _ in heard], "these are the same numbers"
+        made.define(Limit("adobe", in_flight=50))
+        told = heard.fields("limit_redefined")
+        assert str(told["who"]).endswith(":batch.py")
+        assert str(told["former_who"]).endswith(":web.py")
+        assert (told["values"], told["former"]) == ({"in_flight": 50}, {"in_flight": 6})
+        (layer,) = made.usage("adobe").layers
+        assert layer.who == told["who"]
+        assert made.usage("adobe").limit.in_flight == 50
 
 
 def refuse(limiter: Limiter) -> None:

@@ -182,7 +182,49 @@ def test_usage_of_what_is_not_bounded_is_none(limiter: Limiter) -> None:
     assert usage["max_rpm"] == 60
 
 
-def test_a_limit_that_nobody_defined_is_not_found() -> None:
+def test_one_limit_serves_every_api_type_which_labels_its_slots(limiter: Limiter) -> None:
+    acquire_slot("autotag")
+    acquire_slot("extract", label="scan.pdf")
+    with pytest.raises(Busy):
+        acquire_slot("autotag", 0)
+    assert get_current_in_flight() == get_current_in_flight("extract") == 2
+    assert get_current_usage()["max_in_flight"] == 2
+    labels = {call.label for holder in limiter.usage("adobe").holders for call in holder.calls}
+    assert labels == {"autotag", "extract: scan.pdf"}
+    assert release_slot("extract")
+    assert not release_slot("extract")
+    becomes(1)
+    assert release_slot("autotag")
+
+
+def test_an_api_type_in_an_event_loop_takes_from_the_only_limit() -> None:
+    async def main() -> None:
+        slot = await aacquire_slot("autotag")
+        assert slot.limit == "adobe"
+        assert release_slot("autotag")
+
+    asyncio.run(main())
+
+
+def test_a_limit_of_that_name_goes_before_the_only_one_and_the_accounts_before_both(limiter: Limiter) -> None:
+    limiter.define(Limit("extract", in_flight=1))
+    assert acquire_slot("extract").limit == "extract"
+    assert release_slot("extract")
+    with pytest.raises(NotFound, match="several limits") as caught:
+        acquire_slot("autotag")
+    assert_helpful(caught.value)
+    with pytest.raises(NotFound):
+        get_current_in_flight()
+    use(limiter, limit="adobe")
+    assert acquire_slot("extract").limit == acquire_slot("autotag").limit == "adobe"
+    becomes(2)
+    assert get_current_usage()["in_flight"] == 2
+    assert release_slot("extract")
+    assert release_slot("autotag")
+
+
+def test_a_limit_that_nobody_defined_is_not_found(limiter: Limiter) -> None:
+    limiter.define(Limit("another", in_flight=1))
     with pytest.raises(NotFound) as caught:
         acquire_slot("nobody")
     assert_helpful(caught.value)
