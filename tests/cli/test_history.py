@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 
+from forebay.cli.opening import who
 from forebay.cli.versions import versions
 from forebay.model.outcome import Completed, Failed
 from forebay.model.task import Attempt, Role, Status, Task
@@ -69,8 +70,9 @@ def test_a_retry_by_hand_and_a_cancel_are_told(here: Ground) -> None:
         "Version 3: pending (retried, available_at: +0s, retry 1 of 3, timeout: 60 s)",
         "Version 4: running (claimed by worker-1)",
         "Version 5: failed (internal_error: no pages)",
-        "Version 6: pending (to be run again)",
+        f"Version 6: pending (to be run again, asked by {who()})",
     ]
+    assert AT.search(here.ok("history", identifier).lines[5])
     here.ok("cancel", identifier)
     assert told(here, identifier)[6:] == ["Version 7: canceled"]
 

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 _USUAL = Reading()
 _AT_ONCE = 500
+_AUDITED = 1000
 
 
 def history(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
     """With --verbose, tracebacks too. JSON has the attempts that ended; of a job, its events."""
-    from forebay.cli.versions import versions, write_versions
+    from forebay.cli.versions import requests_of, versions, write_versions
     from forebay.model.job import Job
 
     with opened(common) as app:
@@ -35,7 +36,9 @@ def history(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Readi
             output.write(attempts, common.output)
             return
         workers = {session.id: session.worker for session in app.ledger.sessions()}
-    write_versions(list(versions(found, attempts, workers.get(found.session_id or "", ""))), tracebacks=common.verbose)
+        requests = requests_of(found, app.ledger.audit(most=_AUDITED)) if found.generation > 1 else []
+    worker = workers.get(found.session_id or "", "")
+    write_versions(list(versions(found, attempts, worker, requests)), tracebacks=common.verbose)
 
 
 def _events(app: Forebay, job_id: str) -> Iterator[Event]:

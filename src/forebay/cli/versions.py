@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from forebay.cli import output
 from forebay.cli.cells import clock_time
 from forebay.ids import printable
+from forebay.model.exchange import Audit
 from forebay.model.task import Attempt, Status, Task
 from forebay.rules.settlement import Move
 
 _WIDTH = 72
+_RETRIES = {"retry": "asked by", "force": "forced by"}
 
 
 class Version(NamedTuple):
@@ -35,26 +37,39 @@ def write_versions(made: Sequence[Version], *, tracebacks: bool) -> None:
             output.lines(each.traceback)
 
 
-def versions(task: Task, attempts: Sequence[Attempt], worker: str) -> Iterator[Version]:
+def requests_of(task: Task, audit: Iterable[Audit]) -> list[Audit]:
+    """Return the retries that people asked for, of the task or of its job, the oldest first."""
+    own = {task.id, task.job_id}
+    asked = [line for line in audit if line.verb in _RETRIES and own.intersection(line.targets)]
+    return sorted(asked, key=lambda line: line.at)
+
+
+def versions(task: Task, attempts: Sequence[Attempt], worker: str, requests: Sequence[Audit] = ()) -> Iterator[Version]:
     yield Version(Status.PENDING, "created", task.created_at)
     last: str = Status.PENDING
+    ended_at = 0.0
     for attempt in attempts:
         if Status(last).terminal:
-            yield _opened_again(last)
+            yield _opened_again(last, ended_at, requests)
         yield Version(Status.RUNNING, f"claimed by {attempt.worker}", attempt.claimed_at)
         yield Version(attempt.status, _ending(attempt, task), attempt.ended_at, attempt.traceback)
-        last = attempt.status
+        last, ended_at = attempt.status, attempt.ended_at
     if Status(last).terminal and task.status != last:
-        yield _opened_again(last)
+        yield _opened_again(last, ended_at, requests)
     if task.status is Status.RUNNING:
         yield Version(Status.RUNNING, f"claimed by {worker}" if worker else "claimed", task.claimed_at)
     elif task.status.terminal and task.status != last:
         yield Version(task.status, "" if task.status is Status.CANCELED else task.error_text or "", task.finished_at)
 
 
-def _opened_again(last: str) -> Version:
-    # When it was, the audit trail knows; a task itself keeps no trace of it.
-    return Version(Status.PENDING, "its result was lost" if last == Status.COMPLETED else "to be run again", None)
+def _opened_again(last: str, ended_at: float, requests: Sequence[Audit]) -> Version:
+    """Who it was and when, the audit trail knows; a task itself keeps no trace of it."""
+    if last == Status.COMPLETED:
+        return Version(Status.PENDING, "its result was lost", None)
+    asked = next((line for line in requests if line.at >= ended_at), None)
+    if asked is None:
+        return Version(Status.PENDING, "to be run again", None)
+    return Version(Status.PENDING, f"to be run again, {_RETRIES[asked.verb]} {asked.who}", asked.at)
 
 
 def _ending(attempt: Attempt, task: Task) -> str:
