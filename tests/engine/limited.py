@@ -14,7 +14,7 @@ app = Forebay(os.environ.get("TEST_LEDGER"), blobs=os.environ.get("TEST_BLOBS"))
 NOTES = Path(os.environ.get("TEST_NOTES", "/nonexistent"))
 app.limit(Limit("api", in_flight=2, cooldown_s=(0.5, 1.0), breaker_after=3))
 app.limit(Limit("stops", in_flight=2, on_disconnect="stops"))
-app.limit(Limit("goes-on", in_flight=2, call_timeout_s=2.0))
+app.limit(Limit("goes-on", in_flight=2, call_timeout_s=4.0))
 app.limit(Limit("pages", in_flight=10, windows=[Window(10, per_s=60, unit="pages")]))
 
 
@@ -177,13 +177,13 @@ def hangs(ctx: Context) -> None:
     time.sleep(60)
 
 
-@app.task("hangs_on", limit="goes-on", timeout_s=1.0, max_retries=0)
+@app.task("hangs_on", limit="goes-on", timeout_s=3.0, max_retries=0)
 async def hangs_on(ctx: Context) -> None:
     note(f"called {time.monotonic()}")
     await asyncio.sleep(60)
 
 
-@app.task("hangs_on_inside", limit="goes-on", slot="call", timeout_s=1.0, max_retries=0)
+@app.task("hangs_on_inside", limit="goes-on", slot="call", timeout_s=3.0, max_retries=0)
 def hangs_on_inside(ctx: Context) -> None:
     with ctx.slot():
         note(f"called {time.monotonic()}")

@@ -222,6 +222,33 @@ def test_what_breaks_once_is_done_again(made: Made, sim: Simulated) -> None:
     assert errors == {"internal_error", "service_unavailable", "bad_response", "network_error"}
 
 
+OUTAGE_CALLS = 12  # at the default cool-downs of 2, 4, 8, 16 and 30 s these take minutes
+
+
+@pytest.mark.parametrize("fault", ["503", "reset"])
+def test_an_outage_needs_no_person_and_burns_few_retries_of_a_one_chunk_document(
+    made: Made, sim: Simulated, fault: str
+) -> None:
+    sim.fault("docai.process", fault, calls=[*range(1, OUTAGE_CALLS + 1)])
+    app = made(Limit("docai", in_flight=4, cooldown_s=(0.05,)), max_pages=10)
+    identifier = submit(app, pages(3))
+    work(app)
+    [chunk] = chunks(app, identifier)
+    assert chunk.status == Status.COMPLETED
+    assert chunk.retry_count == 2  # the third failure opens the breaker
+    assert chunk.reschedule_count == OUTAGE_CALLS - 2
+
+
+@pytest.mark.slow
+def test_without_a_breaker_an_outage_fails_a_one_chunk_document(made: Made, sim: Simulated) -> None:
+    sim.fault("docai.process", "503", calls=[*range(1, OUTAGE_CALLS + 1)])
+    app = made(Limit("docai", in_flight=4, cooldown_s=(0.05,), breaker_after=0), max_pages=10)
+    identifier = submit(app, pages(3))
+    work(app)
+    [chunk] = chunks(app, identifier)
+    assert (chunk.status, chunk.retry_count, chunk.reschedule_count) == (Status.FAILED, 3, 0)
+
+
 def test_a_chunk_that_is_too_much_for_the_provider_is_cut_smaller(made: Made, sim: Simulated) -> None:
     sim.change(docai={"max_pages_imageless": 4})
     app = made(max_pages=10)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,7 +12,12 @@ from forebay.clock import steady
 from forebay.engine import outcomes, report
 from forebay.engine.wire import Message
 from forebay.errors import BadInput, Conflict
+from forebay.limits.slot import Headers, Hint, check_status
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.outcome import Completed
+from forebay.rules import retry_after
+from forebay.rules.call_outcome import judge_answer, judge_exception
+from forebay.rules.exception_facts import describe
 
 Ask = Callable[[list[Any]], Any]
 Say = Callable[[Message], None]
@@ -72,8 +79,23 @@ class ChildSlot:
         """Right before the bytes are sent: makes sure that the slot still counts where the call will."""
         self._calls.ask(["start", self._checked()])
 
-    def throttled(self, retry_after_s: float | None = None) -> None:
-        self._tell("throttled", retry_after_s)
+    def answered(self, status: int, headers: Headers = None, body: object = None) -> CallOutcome:
+        """Tell the limit what the provider answered, and return what that means."""
+        outcome = judge_answer(check_status(status), headers, body, now=time.time())
+        self._tell_ended(outcome, f"the provider answered {outcome.status}")
+        return outcome
+
+    def raised(self, error: BaseException) -> CallOutcome:
+        """Tell the limit how the call ended by the exception of any HTTP client, and return what that means."""
+        outcome = judge_exception(error, now=time.time())
+        self._tell_ended(outcome, describe(error))
+        return outcome
+
+    def _tell_ended(self, outcome: CallOutcome, text: str) -> None:
+        self._calls.ask(["ended", self._checked(), asdict(outcome), text])
+
+    def throttled(self, retry_after_s: Hint = None) -> None:
+        self._tell("throttled", retry_after.read(retry_after_s, now=time.time()))
 
     def quota_exhausted(self, retry_in_s: float) -> None:
         self._tell("quota_exhausted", retry_in_s)
@@ -86,6 +108,9 @@ class ChildSlot:
 
     def settle(self, units: dict[str, int]) -> None:
         self._tell("settle", units)
+
+    def abandoned(self) -> None:
+        self._tell("abandoned")
 
     def _tell(self, what: str, *arguments: object) -> None:
         self._calls.ask(["tell", self._checked(), what, *arguments])

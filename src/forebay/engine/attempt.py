@@ -105,7 +105,7 @@ class Attempt:
     def calls(self) -> Calls:
         """The slots it takes; most attempts never ask for one."""
         if self._calls is None:
-            self._calls = self._terms.quotas.calls(self.kind, self)
+            self._calls = self._terms.quotas.calls(self.kind, self, self.task)
         return self._calls
 
     def wait(self) -> None:
@@ -264,6 +264,8 @@ class Attempt:
                 self._quota.take_back(self)
             if self.slot is not None or self._calls is not None:
                 outcome = self.calls.close(self.slot, outcome, sent=self.started_at is not None)
+            else:
+                outcome = outcomes.without_auth(outcome)
             if outcome is not None and self.desk.usage:
                 outcome = outcomes.with_usage(outcome, self.desk.usage)
             self._terms.ended(self, outcome)

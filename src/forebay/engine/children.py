@@ -22,6 +22,7 @@ from forebay.engine.desk import packed, to_run
 from forebay.engine.handover import CPU, LIFELINE_FD, MEMORY, PATHS, SOCKET_FD, TICKETS_FD
 from forebay.engine.watch import Watch
 from forebay.engine.wire import Message
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.exchange import Usage
 from forebay.model.job import Event
 from forebay.observe import emit
@@ -254,7 +255,7 @@ class Child(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(wire.pack(reply | {"n": number}))
 
-    async def _answer(self, head: BlockingAttempt, verb: str, *arguments: Any) -> Any:  # noqa: ANN401 - JSON
+    async def _answer(self, head: BlockingAttempt, verb: str, *arguments: Any) -> Any:  # noqa: ANN401, PLR0911 - JSON, one for each verb
         match verb:
             case "begin":
                 return await head.may_begin()
@@ -270,6 +271,9 @@ class Child(asyncio.Protocol):
                 return (await head.calls.enter(*arguments)).limit
             case "start":
                 return await head.calls.held(arguments[0]).astart()
+            case "ended":
+                limit, fields, text = arguments
+                return head.calls.held(limit).ended(CallOutcome(**fields), text)
             case _:
                 limit, said, *rest = arguments
                 return getattr(head.calls.held(limit), said)(*rest)

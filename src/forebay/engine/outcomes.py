@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +14,15 @@ from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
 from forebay.observe.redact import mask_hidden
 from forebay.rules import verdict
+from forebay.rules.call_outcome import judge_exception
+from forebay.rules.exception_facts import describe
 from forebay.rules.verdict import ErrorClass
 
 _LEAST_S = 0.1
 _MOST_S = 5.0
+_MOST_HINT_S = 600.0  # as a limit's longest cool-down
+_FORBIDDEN = 403
+_HINTED = {ErrorClass.RATE_LIMITED, ErrorClass.QUOTA_EXHAUSTED, ErrorClass.SERVICE_UNAVAILABLE}
 
 
 def of_error(error: BaseException) -> Outcome:
@@ -53,7 +59,26 @@ def _of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
             text = f"{type(error).__name__}: {error.public}"
             return Failed(error_class=verdict.classify_exception(error), text=text, traceback=_trace(error))
         case _:
-            return Failed(error_class=verdict.classify_exception(error), text=_text(error), traceback=_trace(error))
+            return _of_foreign(error)
+
+
+def _of_foreign(error: BaseException) -> Failed:
+    """What an exception of a library's or of the handler's own means, by what it shows of the call that failed."""
+    call = judge_exception(error, now=time.time())
+    error_class = verdict.parse(call.error_class or ErrorClass.BUG)
+    if call.status == _FORBIDDEN:
+        error_class = ErrorClass.REFUSED  # mostly of this one thing, and not of the account
+    delay_s = call.retry_after_s if error_class in _HINTED else None
+    if delay_s is not None and error_class is not ErrorClass.QUOTA_EXHAUSTED:
+        delay_s = min(delay_s, _MOST_HINT_S)
+    return Failed(error_class=error_class, text=describe(error), traceback=_trace(error), delay_s=delay_s, call=call)
+
+
+def without_auth(outcome: Outcome | None) -> Outcome | None:
+    """Let a 401 of some library fail its own task only: no limit stands for the account that it is about."""
+    if isinstance(outcome, Failed) and outcome.call is not None and outcome.error_class == ErrorClass.AUTH:
+        return replace(outcome, error_class=ErrorClass.REFUSED)
+    return outcome
 
 
 def _again_in_s(error: Busy) -> float:
@@ -77,14 +102,6 @@ def crashed(code: int | None, how: str) -> Failed:
 
 def with_usage(outcome: Outcome, usage: Sequence[Usage]) -> Outcome:
     return replace(outcome, usage=tuple(usage))
-
-
-def _text(error: BaseException) -> str:
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - a __str__ that fails is no reason to lose the error
-        said = ""
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _trace(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from forebay.errors import ForebayError
 from forebay.limits.limiter import Limiter
 from forebay.model.exchange import Want
 from forebay.model.outcome import Failed, Outcome
+from forebay.model.task import Task
 from forebay.observe import emit
 from forebay.rules.verdict import ErrorClass
 
@@ -59,10 +60,11 @@ class Quotas:
         self._by_kind.update(made)
         self._changed()
 
-    def calls(self, kind: Kind, attempt: Waits) -> Calls:
+    def calls(self, kind: Kind, attempt: Waits, task: Task) -> Calls:
         """Slots for one attempt."""
         held = kind.limit is not None and kind.slot == "handler"
-        return Calls(self._limiter, attempt, limit=kind.limit, held=held, label=kind.name)
+        context = {"task_id": task.id, "kind": task.kind, "job_id": task.job_id}
+        return Calls(self._limiter, attempt, limit=kind.limit, held=held, label=kind.name, context=context)
 
     @property
     def hungry(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from forebay import errors
 from forebay.engine.wire import Message
 from forebay.errors import ForebayError, StoreUnreachable
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
 from forebay.model.payload import JsonText
 
@@ -25,7 +26,10 @@ def unpack(message: Message) -> Outcome:
     if "completed" in message:
         text, blob = message["completed"]
         return Completed(result_json=None if text is None else JsonText(text), result_blob=blob)
-    outcome: Outcome = _KINDS[message["outcome"]](**message["fields"])
+    fields = dict(message["fields"])
+    if "call" in fields:
+        fields["call"] = CallOutcome(**fields["call"])
+    outcome: Outcome = _KINDS[message["outcome"]](**fields)
     return outcome
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from forebay.clock import steady
 from forebay.engine import outcomes
 from forebay.errors import BadInput, Conflict
 from forebay.limits.slot import Slot
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.outcome import Completed, Failed, Outcome, Rescheduled
 from forebay.rules.verdict import ErrorClass
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from forebay.engine.lease import Lease
     from forebay.limits import Limiter
 
-_DAY_S = 86_400.0
-_PARK_S = 3600.0  # until a quota that does not say when it is there again is asked once more
 _UNANSWERED = {ErrorClass.TIMEOUT, ErrorClass.DEADLINE, ErrorClass.CANCELED, ErrorClass.HANDLER_CRASHED}
 _UNWELL = {
     ErrorClass.TIMEOUT,
@@ -31,47 +30,53 @@ _UNWELL = {
 }
 
 
-def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> float | None:
+def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> HoldBack:
     """End the call: what its outcome means for everybody else is told to the limit, unless the handler told it.
 
-    Returns how long a refusal, which did not say, holds everybody back.
+    Return how long that holds everybody back: a refusal which did not say, or a failure that the breaker answers.
     """
     if not slot.held:
-        return None
-    backoff_s = None
-    if not sent:
-        slot.unsent()
-    elif not slot.told:
-        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
-            backoff_s = slot.backoff_s(outcome.delay_s)
-        _tell(slot, outcome)
-    if sent and _cut_off(outcome):
-        slot.cut_off()
-    else:
-        slot.release()
-    return backoff_s
+        return HoldBack()
+    call = _call_of(outcome) if sent else CallOutcome("unsent")
+    held_back = HoldBack()
+    if call.blames_provider:
+        held_back = HoldBack(down_s=slot.outage_s())
+    if not sent or not slot.told:
+        if call.kind == "throttled":
+            held_back = HoldBack(refused_s=slot.backoff_s(call.retry_after_s))
+        slot.ended(call, outcome.text if isinstance(outcome, Failed) else "")
+    slot.release()
+    return held_back
 
 
-def _cut_off(outcome: Outcome | None) -> bool:
-    """Whether nobody waited for the answer to the end, so that the provider may still work on the call."""
-    return not isinstance(outcome, (Completed, Rescheduled)) and (
-        not isinstance(outcome, Failed) or outcome.error_class in _UNANSWERED
-    )
+class HoldBack(NamedTuple):
+    """How long everybody is held back by a refusal, or by the breaker; None where they are not."""
+
+    refused_s: float | None = None
+    down_s: float | None = None
 
 
-def _tell(slot: Slot, outcome: Outcome | None) -> None:
-    if isinstance(outcome, Completed):
-        return
-    if not isinstance(outcome, Failed):
-        slot.abandoned()
-    elif outcome.error_class == ErrorClass.RATE_LIMITED:
-        slot.throttled(None if outcome.delay_s is None else min(_DAY_S, outcome.delay_s))
-    elif outcome.error_class == ErrorClass.QUOTA_EXHAUSTED:
-        slot.quota_exhausted(_PARK_S if outcome.delay_s is None else outcome.delay_s)
-    elif outcome.error_class in _UNWELL:
-        slot.failed()
-    else:
-        slot.abandoned()
+def _call_of(outcome: Outcome | None) -> CallOutcome:  # noqa: PLR0911 - one for each ending
+    """What became of the call, by the end of the attempt where the handler's exception did not show it."""
+    match outcome:
+        case Completed():
+            return CallOutcome("ok")
+        case Rescheduled():
+            return CallOutcome("abandoned")
+        case Failed(call=CallOutcome() as call):
+            return call
+        case Failed(error_class=ErrorClass.RATE_LIMITED):
+            return CallOutcome("throttled", outcome.delay_s)
+        case Failed(error_class=ErrorClass.QUOTA_EXHAUSTED):
+            return CallOutcome("quota", outcome.delay_s)
+        case Failed():
+            unwell = outcome.error_class in _UNWELL
+            if outcome.error_class in _UNANSWERED:
+                # Nobody waited for the answer to the end, so that the provider may still work on the call.
+                return CallOutcome("cut_off", blames_provider=unwell)
+            return CallOutcome("failed" if unwell else "abandoned", blames_provider=unwell)
+        case _:
+            return CallOutcome("cut_off")
 
 
 def _over() -> Conflict:
@@ -93,7 +98,14 @@ class Calls:
     """One slot at a time of each limit, for one attempt, in its worker's loop."""
 
     def __init__(
-        self, limiter: Callable[[], Limiter], attempt: Waits, *, limit: str | None, held: bool, label: str
+        self,
+        limiter: Callable[[], Limiter],
+        attempt: Waits,
+        *,
+        limit: str | None,
+        held: bool,
+        label: str,
+        context: Mapping[str, object] | None = None,
     ) -> None:
         self._limiter = limiter
         self._attempt = attempt
@@ -102,7 +114,9 @@ class Calls:
         self._held = {limit} if held else set()
         self._slots: dict[str, Slot] = {}
         self._closed = False
-        self._backoff_s: float | None = None
+        self._context = dict(context or {})
+        self._held_back = HoldBack()
+        self._is_rejected = False
         self._waited_s = 0.0
         self._waits_since: set[float] = set()
 
@@ -132,6 +146,7 @@ class Calls:
         name = self.named(limit)
         asked = partial(self._limiter().slot, name, units=units, timeout_s=timeout_s, label=self._label)
         self._slots[name] = slot = asked()
+        slot.context = self._context
         ours = name == self._limit
         began_at = steady()
         self._waits_since.add(began_at)
@@ -139,6 +154,7 @@ class Calls:
         try:
             while not await self._granted(slot):
                 self._slots[name] = slot = asked()
+                slot.context = self._context
         except BaseException:
             self._slots.pop(name, None)
             raise
@@ -169,29 +185,44 @@ class Calls:
     def leave(self, limit: str, outcome: Outcome | None) -> None:
         slot = self._slots.pop(limit, None)
         if slot is not None:
-            self._backoff_s = give_back(slot, outcome) or self._backoff_s
+            self._end(slot, outcome)
+
+    def _end(self, slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> None:
+        slot.context = self._context
+        held_back = give_back(slot, outcome, sent=sent)
+        if held_back != HoldBack():
+            self._held_back = held_back
+        if slot.limit == self._limit and isinstance(outcome, Failed) and outcome.error_class == ErrorClass.AUTH:
+            self._is_rejected = True
 
     def close(self, own: Slot | None, outcome: Outcome | None, *, sent: bool) -> Outcome | None:
         """The attempt is over, however that came: what it still holds goes back, its own slot too.
 
-        Returns the outcome; a refused task comes back when its limit does.
+        Returns the outcome; a refused task comes back when its limit does, and so does one that met an outage.
         """
         self._closed = True
         if own is not None:
-            self._backoff_s = give_back(own, outcome, sent=sent)
+            self._end(own, outcome, sent=sent)
         for limit in list(self._slots):
             self.leave(limit, outcome)
-        if isinstance(outcome, Failed) and outcome.error_class == ErrorClass.RATE_LIMITED:
-            return replace(outcome, delay_s=outcome.delay_s if self._backoff_s is None else self._backoff_s)
+        if not self._is_rejected:
+            outcome = outcomes.without_auth(outcome)
+        if not isinstance(outcome, Failed):
+            return outcome
+        refused_s, down_s = self._held_back
+        if outcome.error_class == ErrorClass.RATE_LIMITED and refused_s is not None:
+            return replace(outcome, delay_s=refused_s)
+        if outcome.error_class in _UNWELL and down_s is not None:
+            return replace(outcome, delay_s=down_s, provider_down=True)
         return outcome
 
     def slot(
         self, limit: str | None, units: dict[str, int] | None, timeout_s: float
     ) -> AbstractAsyncContextManager[Slot]:
-        return _Held(self, limit, units, timeout_s)
+        return _Block(self, limit, units, timeout_s)
 
 
-class _Held:
+class _Block:
     """For `async with`."""
 
     def __init__(self, calls: Calls, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> None:

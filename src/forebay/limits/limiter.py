@@ -54,6 +54,7 @@ class SlotOptions(TypedDict, total=False):
     timeout_s: float
     key: str
     label: str
+    enforce_timeout: bool
 
 
 class Said(NamedTuple):
@@ -337,10 +338,12 @@ class Limiter:
         timeout_s: float = DEFAULT_WAIT_S,
         key: str = "",
         label: str = "",
+        enforce_timeout: bool = False,
     ) -> Slot:
         """For `with` and `async with`. Raises `Busy` when there is none in time; `timeout_s=0` tries once.
 
         `key` names whose call it is, where several share the limit fairly; `label` is shown to those who look.
+        `enforce_timeout` ends the block of an `async with` by `TimeoutError` after the limit's `call_timeout_s`.
         """
         check_seconds("timeout_s", timeout_s, most=_MAX_WAIT_S)
         checked = check_units(units)
@@ -349,7 +352,16 @@ class Limiter:
         if label:
             check_label("label", label)
         desk = self._desk(name)
-        return Slot(desk, self._pump, keeper=self, units=checked, timeout_s=timeout_s, key=key, label=label)
+        return Slot(
+            desk,
+            self._pump,
+            keeper=self,
+            units=checked,
+            timeout_s=timeout_s,
+            key=key,
+            label=label,
+            enforce_timeout=enforce_timeout,
+        )
 
     def try_slot(
         self, name: str, *, units: dict[str, int] | None = None, key: str = "", label: str = ""

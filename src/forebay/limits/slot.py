@@ -6,7 +6,9 @@ import itertools
 import os
 import random
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterable, Mapping
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -21,7 +23,10 @@ from forebay.limits.open_slots import OpenSlots
 from forebay.limits.waiting import Result, Waiter, refuse_reentry
 from forebay.model.limit import check_units
 from forebay.observe import emit
+from forebay.rules import retry_after
+from forebay.rules.call_outcome import CallOutcome, judge_answer, judge_exception
 from forebay.rules.cooldown import COOLDOWN, QUOTA, step
+from forebay.rules.exception_facts import describe
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,13 +37,17 @@ _JITTER = 200  # of a thousand, upward only
 _DAY_S = 86_400.0
 _MAX_PARK_S = 400 * _DAY_S
 _ONCE_S = 5.0  # to hear one answer
-_FAILED = (ConnectionError, TimeoutError)
+_TOO_MANY = 429
+QUOTA_PARK_S = 3600.0
+"""Until a quota that does not say when it is there again is asked once more."""
 
 _MAIN = threading.main_thread().ident
 
 _numbers = itertools.count(1)
 
 Steps = Generator[Waiter, Result, Call]
+Headers = Mapping[str, str] | Iterable[tuple[str, str]] | None
+Hint = float | str | timedelta | None
 
 _in_blocks = OpenSlots(weak=True)
 
@@ -61,11 +70,15 @@ class Slot:
         key: str = "",
         label: str = "",
         call: Call | None = None,
+        enforce_timeout: bool = False,
     ) -> None:
         self.id = f"{desk.main.sid}-{next(_numbers)}"
         """Names the slot in events."""
         self._call = call
         self._entered = False
+        self._granted_at = steady()
+        self._enforces = enforce_timeout
+        self._timeout: asyncio.Timeout | None = None
         self._ended = False
         self._desk = desk
         self._pump = pump
@@ -77,8 +90,11 @@ class Slot:
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outcome: str | None = None
+        self._is_cut_off = False
         self._settled: dict[str, int] | None = None
         self.waited_s = 0.0
+        self.context: dict[str, object] = {}
+        """Whose call it is, for the events that tell of it."""
 
     @property
     def limit(self) -> str:
@@ -93,7 +109,18 @@ class Slot:
     def held(self) -> bool:
         return self._call is not None and not self._ended
 
+    @property
+    def remaining_s(self) -> float:
+        """How long the call may still take by its limit's `call_timeout_s`: the timeout for your client."""
+        terms = self._checked().line.terms
+        return 0.0 if terms is None else max(0.0, self._granted_at + terms["call"] / 1000 - steady())
+
     def __enter__(self) -> Self:
+        if self._enforces:
+            raise BadInput(
+                "A plain `with` cannot end a call that takes too long.",
+                remedy="Write `async with`, or give slot.remaining_s to your client as its timeout.",
+            )
         if self._entered or not self.held:
             self._refuse_nesting()
             self.take()
@@ -103,7 +130,13 @@ class Slot:
         if self._entered or not self.held:
             self._refuse_nesting()
             await self.atake()
-        return self._inside()
+        self._inside()
+        if self._enforces:
+            import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
+            self._timeout = asyncio.timeout(self.remaining_s)
+            await self._timeout.__aenter__()
+        return self
 
     def _inside(self) -> Self:
         self._entered = True
@@ -144,7 +177,11 @@ class Slot:
             import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
 
             self._loop = asyncio.get_running_loop()
+            if self._timeout is not None:
+                self._timeout.reschedule(None)  # waiting does not count
             await self._adrive(self._restart())
+            if self._timeout is not None:
+                self._timeout.reschedule(self._loop.time() + self.remaining_s)
 
     def _drive(self, steps: Steps) -> None:
         """Run the steps on this thread, which may wait."""
@@ -161,6 +198,7 @@ class Slot:
                 waiter = steps.send(waiter.result)
         except StopIteration as stop:
             self._call = stop.value
+            self._granted_at = steady()
         finally:
             steps.close()
 
@@ -177,6 +215,7 @@ class Slot:
                 waiter = steps.send(waiter.result)
         except StopIteration as stop:
             self._call = stop.value
+            self._granted_at = steady()
         finally:
             steps.close()
 
@@ -286,17 +325,60 @@ class Slot:
             raise Conflict("This slot is not held.", remedy="Call start() inside the block.")
         return self._too_old(self._call)
 
-    def throttled(self, retry_after_s: float | None = None) -> None:
-        """The provider refused the call with "not now" (429): a cool-down for everybody who shares the limit."""
-        wait = -1.0
-        try:
-            if retry_after_s is not None:
-                wait = _DAY_S  # for what is too long: the limit's own longest is less
-                wait = _seconds("retry_after_s", retry_after_s, most=_DAY_S)
-        finally:
-            # A hint that makes no sense is told to the caller; that there was a refusal holds all the same.
-            call = self._hint(COOLDOWN, wait, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
-            telling.throttled(self._desk, call.at, retry_after_s)
+    def answered(self, status: int, headers: Headers = None, body: object = None) -> CallOutcome:
+        """Tell the limit what the provider answered, and return what that means: see `CallOutcome.kind`.
+
+        `headers` may be any library's; `body` is bytes, text or parsed JSON, where it was read.
+        """
+        outcome = judge_answer(check_status(status), headers, body, now=time.time())
+        self.ended(outcome, f"the provider answered {outcome.status}")
+        return outcome
+
+    def raised(self, error: BaseException) -> CallOutcome:
+        """Tell the limit how the call ended by the exception of any HTTP client or SDK, and return what that means.
+
+        An exception that leaves the block is judged like this by itself.
+        """
+        outcome = judge_exception(error, now=time.time())
+        self.ended(outcome, describe(error))
+        return outcome
+
+    def ended(self, outcome: CallOutcome, text: str = "") -> None:
+        """Tell the limit what became of the call, as judged; `text` is shown with a refusal."""
+        match outcome.kind:
+            case "throttled":
+                self._throttle(outcome.retry_after_s, outcome.status or _TOO_MANY, text)
+            case "quota":
+                self.quota_exhausted(outcome.retry_after_s or QUOTA_PARK_S)
+            case "unsent":
+                self._tell("unreached" if outcome.blames_provider else "unsent")
+            case "ok":
+                self._tell("ok")
+            case _:
+                self._tell("failed" if outcome.blames_provider else "", cut_off=outcome.kind == "cut_off")
+
+    def throttled(self, retry_after_s: Hint = None) -> None:
+        """The provider refused the call with "not now" (429): a cool-down for everybody who shares the limit.
+
+        `retry_after_s` may be the header `Retry-After` as it is. A hint that makes no sense counts as none.
+        """
+        self._throttle(retry_after.read(retry_after_s, now=time.time()), _TOO_MANY, "")
+
+    def _throttle(self, hint_s: float | None, status: int, text: str) -> None:
+        wait_s = -1.0 if hint_s is None else min(hint_s, _DAY_S)  # the limit's own longest is less
+        call = self._hint(COOLDOWN, wait_s, random.randrange(_JITTER + 1))  # noqa: S311 - spreads workers
+        telling.throttled(self._desk, call.at, hint_s, code=status, error=text, context=self.context)
+
+    def outage_s(self) -> float | None:
+        """How long everybody is held back once this call has failed, too; None while the breaker stays closed.
+
+        As far as this process knows: after failures in a row of its own, or after a cool-down that no call has ended.
+        """
+        terms, answer = self._desk.main.terms, self._desk.main.answer
+        if terms is None or answer is None or terms["breaker"] == 0:
+            return None
+        opens = answer["level"] > 0 or self._desk.failed_in_row + 1 >= terms["breaker"]
+        return self.backoff_s(None) if opens else None
 
     def backoff_s(self, hint_s: float | None) -> float | None:
         """How long a refusal with this hint, or without one, would hold everybody back, as far as it is known here."""
@@ -312,8 +394,7 @@ class Slot:
         emit("quota_exhausted", limit=self.limit, retry_in_s=retry_in_s)
 
     def _hint(self, kind: str, wait_s: float, jitter: int) -> Call:
-        call = self._checked()
-        self._outcome = ""
+        call = self._tell("")
         with call.line.lock:
             call.line.refused(
                 {"kind": kind, "at": call.at, "wait": int(wait_s * 1000) if wait_s >= 0 else -1, "jitter": jitter}
@@ -323,13 +404,11 @@ class Slot:
 
     def failed(self) -> None:
         """The provider is unwell (5xx, no connection); a few of these in a row pause the limit for everybody."""
-        self._checked()
-        self._outcome = "failed"
+        self._tell("failed")
 
     def abandoned(self) -> None:
         """Nobody can tell what became of the call: it speaks neither for the provider nor against it."""
-        self._checked()
-        self._outcome = ""
+        self._tell("")
 
     def cut_off(self) -> None:
         """Stop waiting for the answer, and let go: the provider may work on, so the slot counts until it cannot.
@@ -337,6 +416,7 @@ class Slot:
         That is the limit's `call_timeout_s` after it began, or at once with on_disconnect="stops".
         """
         call = self._checked()
+        self._note(self._outcome or "")
         line = call.line
         with line.lock:
             line.fade(call, self._outcome or "")
@@ -351,8 +431,7 @@ class Slot:
 
     def unsent(self) -> None:
         """Nothing was sent after all: the slot's units are given back, too."""
-        self._checked()
-        self._outcome = "unsent"
+        self._tell("unsent")
 
     def settle(self, units: dict[str, int]) -> None:
         """What the call really took, where only its answer tells."""
@@ -367,6 +446,11 @@ class Slot:
         ):
             raise unknown
         self._settled = {unit: count for unit, count in checked.items() if unit in units}
+
+    def _tell(self, outcome: str, *, cut_off: bool = False) -> Call:
+        call = self._checked()
+        self._outcome, self._is_cut_off = outcome, cut_off
+        return call
 
     def _checked(self) -> Call:
         if self._call is None or self._ended:
@@ -385,19 +469,34 @@ class Slot:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._timeout is not None:
+            try:
+                await self._timeout.__aexit__(kind, error, traceback)
+            except TimeoutError as too_slow:
+                self._end(too_slow)
+                raise
         self._end(error)
 
     def _end(self, error: BaseException | None) -> None:
         if self._call is None or self._ended or self._pid != os.getpid():
             return  # a forked child holds nothing of its parent's
-        outcome = self._outcome
-        if outcome is None:
-            outcome = "ok" if error is None else "failed" if isinstance(error, _FAILED) else ""
-        self._give_back(self._call, outcome)
+        if self._outcome is None and error is not None:
+            self.raised(error)
+        if self._is_cut_off:
+            self.cut_off()
+            return
+        self._give_back(self._call, "ok" if self._outcome is None else self._outcome)
         self._ended = True
         telling.released(self._desk, self.id)
 
+    def _note(self, outcome: str) -> None:
+        if outcome == "ok":
+            self._desk.failed_in_row = 0
+        elif outcome in {"failed", "unreached"}:
+            self._desk.failed_in_row += 1
+
     def _give_back(self, call: Call, outcome: str) -> None:
+        self._note(outcome)
         line = call.line
         with line.lock:
             line.finish(call.id, outcome, self._settled)
@@ -413,3 +512,9 @@ def _seconds(what: str, value: object, *, most: float) -> float:
             remedy=f"Give seconds from 0 to {most:.0f}; a quota that is used up for longer is quota_exhausted(…).",
         )
     return float(value)
+
+
+def check_status(status: object) -> int:
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise BadInput(f"status is {shown(status)}.", remedy="Give the number of the HTTP status, such as 429.")
+    return status

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from forebay.clock import steady
 from forebay.errors import Busy
+from forebay.ids import printable
 from forebay.limits.desk import Desk
 from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
 from forebay.observe import emit, wanted
+from forebay.observe.redact import mask_text
 from forebay.rules import cooldown, limit_state
 from forebay.rules.forecast import IN_FLIGHT, RAMP
 from forebay.rules.window_log import bound_text
 from forebay.rules.window_log import name as window_name
 
+_MOST_ERROR = 300
 _FAR_S = limit_state.FOREVER / 2000
 QUIET_S = 30.0
 _CLOSED = {
@@ -102,7 +106,9 @@ def timed_out(desk: Desk, error: Busy, waited_s: float) -> None:
     )
 
 
-def throttled(desk: Desk, granted_at: int, retry_after_s: float | None) -> None:
+def throttled(
+    desk: Desk, granted_at: int, retry_after_s: float | None, *, code: int, error: str, context: Mapping[str, object]
+) -> None:
     """With how long the limit cools down for it: as the provider said, or by the limit's own steps.
 
     Of calls that were under way together, the first begins the step, and the others say nothing new.
@@ -113,7 +119,8 @@ def throttled(desk: Desk, granted_at: int, retry_after_s: float | None) -> None:
     if wait_s is None and terms is not None and granted_at > desk.refused_at:
         wait_s = cooldown.step(terms, attempt) / 1000
     desk.refused_at = max(desk.refused_at, answer["now"] if answer else granted_at)
-    emit("rate_limited_retrying", **standing(desk), code=429, wait_s=wait_s, attempt=attempt)
+    fields = {**standing(desk), "code": code, "wait_s": wait_s, "attempt": attempt, "error": _masked(error)}
+    emit("rate_limited_retrying", **fields, **{name: context.get(name) for name in ("task_id", "kind", "job_id")})
 
 
 def waiting(desk: Desk, before: Wait | None, wait: Wait) -> None:
@@ -171,3 +178,8 @@ def _waiting(desk: Desk, reason: str, wait: Wait) -> dict[str, object]:
         "attempt": desk.vain_count,
         "suppressed": suppressed,
     }
+
+
+def _masked(text: str) -> str:
+    """An error's text as events may show it: without secrets, in one line, not too long."""
+    return printable(mask_text(text))[:_MOST_ERROR]

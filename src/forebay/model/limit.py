@@ -78,7 +78,7 @@ class Limit:
     on_disconnect: Disconnect = "continues"
     cooldown_s: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0, 30.0)
     max_cooldown_s: float = 600.0
-    breaker_after: int = 5
+    breaker_after: int = 3
     share_processes: int | None = None
 
     def __post_init__(self) -> None:

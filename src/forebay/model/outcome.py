@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forebay.errors import BadInput
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.exchange import Usage
 from forebay.model.job import Event
 from forebay.model.names import check_duration, check_instant, check_name
@@ -33,13 +34,19 @@ class Completed(_Ended):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed(_Ended):
-    """The handler failed; `permanent` rules out a retry that the class would allow."""
+    """The handler failed; `permanent` rules out a retry that the class would allow.
+
+    `call` is what became of the call to the provider, where the exception showed it. `provider_down`: the breaker of
+    its limit is open, or opens with this failure.
+    """
 
     error_class: str
     text: str
     traceback: str | None = None
     permanent: bool = False
     delay_s: float | None = None
+    call: CallOutcome | None = None
+    provider_down: bool = False
 
     def __post_init__(self) -> None:
         if self.delay_s is not None:

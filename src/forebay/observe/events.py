@@ -140,7 +140,7 @@ EVENTS: dict[str, Event] = {
     "rate_limited_retrying": Event(
         _WARNING,
         "A provider refused a call, so the whole limit cools down.",
-        (*_LIMIT, "code", "wait_s", "attempt"),
+        (*_LIMIT, "code", "wait_s", "attempt", "error", "task_id", "kind", "job_id"),
     ),
     "quota_exhausted": Event(_WARNING, "A quota is used up, so the limit is parked.", ("limit", "retry_in_s")),
     "late_start": Event(_INFO, "A slot was used later than its limit allows, and asked for anew.", ("limit", "age_s")),

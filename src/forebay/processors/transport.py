@@ -133,7 +133,6 @@ class Transport:
                 if slot is not None and refusal.error_class == ErrorClass.TIMEOUT:
                     # It was the provider who gave up: the call is over, and its slot need not be kept for it.
                     slot.failed()
-                    slot.release()
                 raise _refused(refusal, reply)
             if slot is not None and terms.settle is not None:
                 _settle(slot, units, terms.settle(reply))

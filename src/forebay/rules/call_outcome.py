@@ -5,43 +5,20 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final
 
 from forebay.errors import ForebayError
+from forebay.model.call_outcome import CallOutcome, Kind
 from forebay.rules import exception_facts, retry_after, verdict
 from forebay.rules.exception_facts import Answer
 from forebay.rules.verdict import ErrorClass
-
-Kind = Literal["ok", "throttled", "failed", "quota", "unsent", "cut_off", "abandoned"]
 
 _MAX_BODY: Final = 1_000_000
 _SUCCESS: Final = range(200, 300)
 _BAD_REQUEST: Final = 400
 _CODE_FIELDS: Final = ("code", "type", "status", "__type")
 _SLOW_DOWN: Final = (ErrorClass.RATE_LIMITED, ErrorClass.QUOTA_EXHAUSTED)
-
-
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """What became of a call.
-
-    - ok: the provider answered and is well, also with a 404;
-    - throttled: it refused the call with "not now";
-    - quota: a quota of a day or a month is used up;
-    - failed: it answered 5xx or closed the connection; the call is over;
-    - unsent: nothing reached the provider, so that nothing counts;
-    - cut_off: nobody waited for the answer, and the provider may still work on the call;
-    - abandoned: nothing can be told about the provider.
-
-    `error_class` is what the same means for a task; None is a success. `blames_provider`: the breaker counts it.
-    """
-
-    kind: Kind
-    retry_after_s: float | None = None
-    status: int | None = None
-    error_class: ErrorClass | None = None
-    blames_provider: bool = False
 
 
 _BY_CLASS: Final[Mapping[ErrorClass, Kind]] = {
@@ -184,6 +161,9 @@ _UNREACHED_ERRNOS: Final = {errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN,
 _ORDER: Final[tuple[Kind, ...]] = ("quota", "throttled", "cut_off", "failed", "abandoned", "ok", "unsent")
 
 
+__all__ = ["CallOutcome", "code_class", "google_error", "is_used_up", "judge_answer", "judge_exception"]
+
+
 def judge_answer(status: int, headers: object = None, body: object = None, *, now: float) -> CallOutcome:
     """Judge an answer by its status, its headers and what is known of its body: bytes, text or parsed JSON."""
     return _judge(Answer(status, exception_facts.plain_headers(headers), body, (), None), now)
@@ -194,7 +174,9 @@ def judge_exception(error: BaseException, *, now: float) -> CallOutcome:
     if isinstance(error, BaseExceptionGroup):
         found = [judge_exception(member, now=now) for member in error.exceptions]
         gravest = min(found, key=lambda each: _ORDER.index(each.kind))
-        return replace(gravest, error_class=verdict.gravest([each.error_class or ErrorClass.BUG for each in found]))
+        return replace(
+            gravest, error_class=verdict.gravest([verdict.parse(each.error_class or ErrorClass.BUG) for each in found])
+        )
     if isinstance(error, ForebayError):
         return CallOutcome("abandoned", error_class=verdict.classify_exception(error))
     if not isinstance(error, Exception):

@@ -48,6 +48,15 @@ def names(link: BaseException) -> list[str]:
     return [kind.__name__ for kind in type(link).__mro__]
 
 
+def describe(error: BaseException) -> str:
+    """Return the exception's type and text, in one line of prose."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a __str__ that fails is no reason to lose the error
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def read_answer(link: BaseException) -> Answer | None:
     """Return the answer that this exception carries, or None if it carries none."""
     response = _get(link, "response")

@@ -60,9 +60,9 @@ def read(hint: object, *, now: float) -> float | None:
         return None
     if isinstance(hint, timedelta):
         hint = hint.total_seconds()
-    if isinstance(hint, bool) or not isinstance(hint, (int, float)) or not hint >= 0:  # NaN is not
+    if isinstance(hint, bool) or not isinstance(hint, (int, float)) or not 0 <= hint <= MAX_S:  # NaN is not
         return None
-    return float(min(hint, MAX_S))
+    return float(hint)
 
 
 def parse(headers: Mapping[str, str], *, now: float) -> float | None:

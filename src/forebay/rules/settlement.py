@@ -15,6 +15,8 @@ from forebay.rules.verdict import ErrorClass, Verdict
 
 MAX_LOST = 5
 MAX_REQUESTED_RETRIES = 3
+MAX_OUTAGE_RESCHEDULES = 50
+"""So often an outage of the provider reschedules a task; after that each failure costs a retry again."""
 
 
 _SUSPECT = 3
@@ -106,7 +108,9 @@ def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle
     ruling = verdict.of(verdict.parse(outcome.error_class))
     if ruling.verdict is Verdict.CANCEL:
         return _settle(task, outcome, Move.CANCEL, error_class=ErrorClass.CANCELED, error_text=outcome.text)
-    if not outcome.permanent and ruling.verdict in {Verdict.RESCHEDULE, Verdict.STOP_LANE}:
+    if not outcome.permanent and (
+        ruling.verdict in {Verdict.RESCHEDULE, Verdict.STOP_LANE} or _waits_out(task, outcome)
+    ):
         delay_s = backoff.cooldown_s(task.reschedule_count, jitter) if outcome.delay_s is None else outcome.delay_s
         return _reschedule(
             task,
@@ -136,6 +140,12 @@ def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle
         error_text=outcome.text,
         traceback=outcome.traceback,
     )
+
+
+def _waits_out(task: Task, outcome: Failed) -> bool:
+    """Whether an outage of the provider costs no retry. Bounded: the task may be what breaks the provider."""
+    most = MAX_OUTAGE_RESCHEDULES if task.max_reschedules is None else task.max_reschedules
+    return outcome.provider_down and task.reschedule_count < min(most, MAX_OUTAGE_RESCHEDULES)
 
 
 def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:

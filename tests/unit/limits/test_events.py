@@ -180,6 +180,28 @@ def test_a_429_is_told_with_its_code_and_hint(limiter: Limiter, heard: Heard) ->
         slot.throttled(retry_after_s=12)
     told = heard.fields("rate_limited_retrying")
     assert (told["code"], told["wait_s"]) == (429, 12)
+    assert (told["task_id"], told["error"]) == (None, "")
+
+
+def test_a_refusal_is_told_with_its_status_and_text(limiter: Limiter, heard: Heard) -> None:
+    with limiter.slot("adobe") as slot:
+        slot.context = {"task_id": "t1", "kind": "call", "job_id": None}
+        slot.answered(503, {"retry-after": "3"})
+    told = heard.fields("rate_limited_retrying")
+    assert (told["code"], told["wait_s"], told["error"]) == (503, 3, "the provider answered 503")
+    assert (told["task_id"], told["kind"], told["job_id"]) == ("t1", "call", None)
+
+
+def test_no_secret_of_an_error_is_told(limiter: Limiter, heard: Heard) -> None:
+    class RateLimitError(Exception):
+        status_code = 429
+
+    with pytest.raises(RateLimitError), limiter.slot("adobe"):
+        raise RateLimitError("for https://user:hunter2@api.test/v1?key=abc\nBearer abcdefghijklmnopqrstuvwxyz")
+    told = str(heard.fields("rate_limited_retrying")["error"])
+    assert told.startswith("RateLimitError: ")
+    assert "hunter2" not in told
+    assert "\n" not in told
 
 
 def test_a_429_without_a_hint_is_told_with_the_limits_own_step_once_for_those_under_way_together(

@@ -14,6 +14,7 @@ from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules import verdict
 from forebay.rules.settlement import (
     MAX_LOST,
+    MAX_OUTAGE_RESCHEDULES,
     MOVES,
     Ending,
     Move,
@@ -244,6 +245,28 @@ def test_throttling_burns_no_retry_however_often_it_happens() -> None:
         held = next_attempt(held, ended(held, failed("rate_limited")))
     assert (held.retry_count, held.reschedule_count) == (0, 500)
     assert ended(held, failed("timeout")).status is PENDING
+
+
+@pytest.mark.parametrize("error_class", ["timeout", "network_error", "service_unavailable", "internal_error"])
+def test_an_outage_of_the_provider_burns_no_retry(error_class: str) -> None:
+    held = task(max_retries=3)
+    for number in range(1, MAX_OUTAGE_RESCHEDULES + 1):
+        ending = ended(held, failed(error_class, provider_down=True, delay_s=2.0))
+        assert (ending.status, ending.reschedule_count, ending.retry_count) == (PENDING, number, 0)
+        assert ending.error_class == error_class
+        held = next_attempt(held, ending)
+    # It may be the task that breaks the provider: from now on its retries are used up.
+    assert ended(held, failed(error_class, provider_down=True)).retry_count == 1
+
+
+def test_an_outage_never_exceeds_the_reschedules_that_a_task_allows() -> None:
+    ending = ended(task(max_reschedules=2, reschedule_count=2), failed("internal_error", provider_down=True))
+    assert (ending.status, ending.retry_count, ending.reschedule_count) == (PENDING, 1, 2)
+
+
+def test_an_outage_changes_nothing_for_what_is_not_retried() -> None:
+    assert ended(task(), failed("internal_error", provider_down=True, permanent=True)).status is FAILED
+    assert ended(task(), failed("internal_error")).retry_count == 1
 
 
 def test_throttling_without_a_hint_waits_longer_each_time_up_to_half_a_minute() -> None:

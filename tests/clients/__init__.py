@@ -1,0 +1,1 @@
+"""Forebay inside other people's HTTP clients."""
