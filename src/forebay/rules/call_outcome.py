@@ -74,7 +74,7 @@ _BY_CODE: Final[Mapping[str, ErrorClass]] = {
     ),
     **dict.fromkeys(("INTERNAL", "UNKNOWN", "DATA_LOSS", "InternalError"), ErrorClass.INTERNAL_ERROR),
     **dict.fromkeys(("RequestTimeout", "RequestTimeoutException"), ErrorClass.TIMEOUT),
-    **dict.fromkeys(("UNAUTHENTICATED", "PERMISSION_DENIED"), ErrorClass.AUTH),
+    **dict.fromkeys(("UNAUTHENTICATED",), ErrorClass.AUTH),
     **dict.fromkeys(
         (
             "ALREADY_EXISTS",
@@ -82,6 +82,7 @@ _BY_CODE: Final[Mapping[str, ErrorClass]] = {
             "INVALID_ARGUMENT",
             "NOT_FOUND",
             "OUT_OF_RANGE",
+            "PERMISSION_DENIED",
             "UNIMPLEMENTED",
         ),
         ErrorClass.REFUSED,
