@@ -43,8 +43,13 @@ def _of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
         case Reschedule():
             return Rescheduled(delay_s=error.delay_s, until=error.until, text=error.text or None)
         case Retry():
-            trace = _trace(error)
-            return Failed(error_class=error.error_class, text=error.text, delay_s=error.delay_s, traceback=trace)
+            return Failed(
+                error_class=error.error_class,
+                text=error.text,
+                delay_s=error.delay_s,
+                traceback=_trace(error),
+                call=error.call,
+            )
         case Permanent():
             return Failed(error_class=error.error_class, text=error.text, permanent=True, traceback=_trace(error))
         case Stopped():

@@ -5,13 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 
 from forebay.errors import BadInput
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.names import check_duration, check_instant
 from forebay.rules import verdict
 from forebay.rules.verdict import ErrorClass
 
 
 class Signal(Exception):
-    """Base of the three; anything else that a handler raises is a failure, by the class of its error."""
+    """Base of the three; anything else that a handler raises is a failure, by the class of its error.
+
+    `call` is what became of the call to the provider, where whoever raised it knows more than the class says.
+    """
+
+    call: CallOutcome | None = None
 
 
 class Reschedule(Signal):

@@ -25,6 +25,7 @@ from forebay.observe.redact import hide_given
 from forebay.processors import origins
 from forebay.processors.credentials import Credentials
 from forebay.processors.messages import Judge, Refusal, Reply, Request, Stream, by_status, signal
+from forebay.rules.call_outcome import judge_exception
 from forebay.rules.verdict import ErrorClass
 
 Settle = Callable[[Reply], Mapping[str, int] | None]
@@ -201,12 +202,16 @@ async def _sent(
             ) as response,
         ):
             return await _read(response, terms.max_reply)
-    except TimeoutError:
+    except TimeoutError as error:
         failed = Refusal(ErrorClass.TIMEOUT, f"The provider took longer than {terms.timeout_s:g} s.")
+        call = judge_exception(error, now=time.time())
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         failed = _failed(error)
+        call = judge_exception(error, now=time.time())
     # Not in the except: texts of the client may hold headers, and a traceback would show them.
-    raise signal(failed)
+    made = signal(failed)
+    made.call = call
+    raise made
 
 
 def _refused(refusal: Refusal, reply: Reply) -> Signal:

@@ -123,6 +123,7 @@ _BY_NAME: Final[Mapping[str, CallOutcome]] = {
         _UNREACHED,
     ),
     **dict.fromkeys(("EmptyPoolError", "PoolTimeout"), _NO_ROOM),
+    "LocalProtocolError": CallOutcome("abandoned", error_class=ErrorClass.BUG),
     **dict.fromkeys(
         ("ReadTimeout", "ReadTimeoutError", "ServerTimeoutError", "TimeoutError", "WriteTimeout"),
         _TOO_SLOW,

@@ -39,8 +39,16 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         follows = link.__cause__
         if follows is None and not link.__suppress_context__ and type(link).__module__ != "builtins":
             follows = link.__context__
-        reason = _get(link, "reason")  # urllib's URLError, urllib3's MaxRetryError
-        link = reason if follows is None and isinstance(reason, BaseException) else follows
+        link = follows if follows is not None else _attached(link)
+
+
+def _attached(link: BaseException) -> BaseException | None:
+    """Return the error that the exception carries, as those of urllib, urllib3 and Google's retries do."""
+    for name in ("reason", "cause"):
+        found = _get(link, name)
+        if isinstance(found, BaseException):
+            return found
+    return None
 
 
 def names(link: BaseException) -> list[str]:
