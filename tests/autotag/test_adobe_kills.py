@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from forebay.testing import Simulated
 from tests.autotag.ground import checked
 from tests.pipelines.ground import pdf
@@ -69,6 +71,7 @@ def test_after_kill_9_between_submit_and_result_nothing_is_submitted_again(tmp_p
     assert (whole["page_count"], whole["mark_count"], whole["problem_count"]) == (PAGES, PAGES, 0)
 
 
+@pytest.mark.slow
 def test_the_judge_sees_a_document_that_is_submitted_again(tmp_path: Path, sim: Simulated) -> None:
     """Negative control: without reuse the second run begins from the beginning."""
     (tmp_path / "scan.pdf").write_bytes(pdf(2))

@@ -132,6 +132,7 @@ def _environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
     return environment
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_every_end_arrives_while_senders_are_killed_and_receivers_misbehave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

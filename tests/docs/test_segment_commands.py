@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_document_commands import Shell
 from tests.segment.ground import TEXT
 from tests.segment.written import docx, paragraph
@@ -15,6 +17,7 @@ COMMANDS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"`([a-z_]+)`")
 
 
+@pytest.mark.slow
 def test_the_commands_about_articles_run_and_every_field_is_explained(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     body = [paragraph("Report", heading=1), *[paragraph(f"{n} words of it. " * 60) for n in range(4)]]

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from forebay.testing import simulator
 from tests.autotag.ground import checked
 from tests.docs.test_document_commands import Shell
@@ -15,6 +17,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "tag-pdfs.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_commands_about_tagging_run(tmp_path: Path) -> None:
     (tmp_path / "scan.pdf").write_bytes(pdf(3))
     client = {"client_credentials": {"client_id": "client", "client_secret": "canary"}}

@@ -105,6 +105,7 @@ def completions(folder: Path) -> dict[int, float]:
         return found  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_the_check_catches_a_chunk_that_is_processed_after_its_completion(tmp_path: Path) -> None:
     """Negative control: without reuse a second run processes what was completed before."""
     (tmp_path / "scan.pdf").write_bytes(pdf(10))

@@ -61,6 +61,7 @@ def result(folder: Path, raw: bytes, max_pages: int, monkeypatch: pytest.MonkeyP
     return found
 
 
+@pytest.mark.slow
 def test_scans_and_text_give_the_same_however_they_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = mixed()
     whole = result(tmp_path, raw, 20, monkeypatch)

@@ -147,3 +147,17 @@ def test_a_job_that_has_ended_says_how() -> None:
     assert job_standing(ended, None, NOBODY, NOBODY, now=NOW).reasons == (
         Reason("failed", "it is failed: chunk 3 failed"),
     )
+
+
+@pytest.mark.parametrize("waiting", [None, pending(role=Role.CHUNK, chunk_index=0)])
+def test_a_job_that_was_asked_to_stop_says_so_first(waiting: Task | None) -> None:
+    found = job_standing(job(cancel_requested_at=NOW - 1), waiting, NOBODY, NOBODY, now=NOW)
+    assert [reason.code for reason in found.reasons][:2] == ["job", "cancel_requested"]
+    going_on = job_standing(job(), waiting, NOBODY, NOBODY, now=NOW)
+    assert "cancel_requested" not in [reason.code for reason in going_on.reasons]
+
+
+def test_times_below_a_second_count() -> None:
+    limit = LimitView(eta_s=0.5, cooldown_for_s=0.5, mean_call_s=0.25)
+    found = standing(pending(), around(limit=limit), now=NOW)
+    assert (found.cooldown_until, found.end_eta_s) == (NOW + 0.5, 0.75)
