@@ -10,11 +10,13 @@ from typing import ClassVar
 import pytest
 
 from forebay.errors import StoreCorrupt
-from forebay.model.limit_record import Grant, Record
+from forebay.model.limit import Limit, Window
+from forebay.model.limit_record import Grant, Layer, Record
+from forebay.rules import limit_actions as actions
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.redis.limits import RedisLimits
 from forebay.testing.limits import LimitStoreSuite
-from forebay.testing.limits.case import define
+from forebay.testing.limits.case import define, known, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import LIMIT, Process
 from tests.servers.clients import redis_client
@@ -57,6 +59,57 @@ class RedisCase(LimitStoreSuite):
         with redis_client(self.server.url) as client:
             keys = list(client.scan_iter(match=f"*{self.environment}*"))
         assert keys == [f"{{forebay:{store._environment}:{LIMIT}}}:limit".encode()]
+
+    def test_a_change_of_terms_or_a_pause_is_not_overtaken_by_exchanges(self, store: RedisLimits, a: Process) -> None:
+        define(store, 2, [(3, 1.0)])
+        a.wants(2)
+        steps = 0
+
+        def busy(record: Record | None, raw: int) -> Record | None:
+            nonlocal steps
+            steps += 1
+            a.exchanges()
+            layer: Layer = {"name": "code", "values": values, "until": -1, "at": raw, "who": "", "note": ""}
+            return actions.configured(record, LIMIT, layer, raw)
+
+        values = actions.values_of(Limit(LIMIT, in_flight=5, windows=(Window(7, per_s=1.0), Window(9, per_s=2.0))))
+        store.change(LIMIT, busy)
+        assert steps == 1
+        changed = stored(store)
+        assert changed["eras"][0]["terms"]["in_flight"] == 5
+        assert {name: log["sum"] for name, log in changed["logs"].items()} == {"calls/1000": 2, "calls/2000": 2}
+        assert len(changed["seats"]["a"]["calls"]) == 2, "what exchanges did meanwhile stays"
+
+        def pause(record: Record | None, raw: int) -> Record | None:
+            a.exchanges()
+            return actions.paused(known(record), raw, for_ms=None, note="now")
+
+        store.change(LIMIT, pause)
+        assert stored(store)["paused"] == 0
+        assert stored(store)["v"] > changed["v"] + 1
+
+    def test_two_changes_of_terms_do_not_overwrite_each_other(self, store: RedisLimits) -> None:
+        define(store, 2)
+        steps = 0
+
+        def slow(record: Record | None, raw: int) -> Record | None:
+            nonlocal steps
+            steps += 1
+            if steps == 1:
+                define(store, 4, layer="file")
+            layer: Layer = {
+                "name": "operator",
+                "values": {"call_timeout_s": 7.0},
+                "until": -1,
+                "at": raw,
+                "who": "",
+                "note": "",
+            }
+            return actions.configured(record, LIMIT, layer, raw)
+
+        store.change(LIMIT, slow)
+        assert steps == 2
+        assert {layer["name"] for layer in stored(store)["layers"]} == {"code", "file", "operator"}
 
     def test_a_limit_may_have_another_hash_tag(self, clock: HandClock) -> None:
         tag = f"docai_semaphore:{self.environment}"

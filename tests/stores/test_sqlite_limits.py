@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +12,15 @@ import pytest
 
 from forebay.model.limit import Window
 from forebay.model.limit_record import Record
+from forebay.rules import limit_actions as actions
 from forebay.rules import limit_state
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.sqlite.boot_clock import Moment, moment, passed
 from forebay.stores.sqlite.limits import SqliteLimits
 from forebay.testing.limits import LimitStoreSuite
-from forebay.testing.limits.case import stored
+from forebay.testing.limits.case import known, stored
 from forebay.testing.limits.hand_clock import HandClock
-from forebay.testing.limits.process import LIMIT
+from forebay.testing.limits.process import LIMIT, Process
 from tests.faults.limit_children import define, process
 
 HOUR = 3_600_000
@@ -40,6 +42,29 @@ class TestSqliteLimits(LimitStoreSuite):
     def another(self, store: LimitStore, clock: HandClock) -> SqliteLimits:
         assert isinstance(store, SqliteLimits)
         return self._open(store._path, clock)
+
+    def test_a_change_is_not_overtaken_by_exchanges(self, store: SqliteLimits, clock: HandClock, a: Process) -> None:
+        define(store, 2)
+        other = Process(self.another(store, clock), clock, "other")
+        steps = 0
+
+        def busy(record: Record | None, raw: int) -> Record | None:
+            nonlocal steps
+            steps += 1
+            exchanging = threading.Thread(target=other.exchanges)
+            exchanging.start()
+            threads.append(exchanging)
+            exchanging.join(0.1 if steps == 4 else None)
+            return actions.paused(known(record), raw, for_ms=None, note="now")
+
+        threads: list[threading.Thread] = []
+        store.change(LIMIT, busy)
+        for thread in threads:
+            thread.join()
+        assert steps == 4, "then it is alone"
+        record = stored(store)
+        assert record["paused"] == 0
+        assert "other" in record["seats"]
 
 
 class Machine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from forebay.errors import BadInput
@@ -153,19 +154,29 @@ def _eras(name: str, layers: list[Layer], now: int) -> list[Era]:
 
 def _enter(record: Record, eras: list[Era]) -> None:
     """Usage is kept: a window that is new counts what is known of its unit."""
-    bounds = {logs.name(bound): bound for era in eras for bound in era["terms"]["windows"]}
-    # A log of terms that are over has not gone on counting.
-    counted = {logs.name(bound) for era in record["eras"] for bound in era["terms"]["windows"]}
-    known = {name: log for name, log in record["logs"].items() if name in counted}
+    before = record["logs"]
     record["logs"] = {}
-    for name, bound in bounds.items():
-        alike = [each for each in known if each.partition("/")[0] == bound["unit"]]
-        longest = max(alike, key=lambda each: int(each.partition("/")[2]), default=None)
-        source = known.get(name) or (known[longest] if longest else {"sum": 0, "items": []})
-        record["logs"][name] = {"sum": source["sum"], "items": [*source["items"]]}
+    for name, source in log_sources(record["eras"], eras, before).items():
+        log = before.get(source, {"sum": 0, "items": []})
+        record["logs"][name] = {"sum": log["sum"], "items": [*log["items"]]}
     record["eras"] = eras
     record["tv"] += 1
     record["v"] += 1
+
+
+def log_sources(before: list[Era], after: list[Era], names: Iterable[str]) -> dict[str, str]:
+    """For each window of the new terms, the log that it continues, of those by these names; empty if there is none."""
+    # A log of terms that are over has not gone on counting.
+    counted = {logs.name(bound) for era in before for bound in era["terms"]["windows"]}
+    known = [name for name in names if name in counted]
+    found: dict[str, str] = {}
+    for era in after:
+        for bound in era["terms"]["windows"]:
+            name = logs.name(bound)
+            alike = [each for each in known if each.partition("/")[0] == bound["unit"]]
+            longest = max(alike, key=lambda each: int(each.partition("/")[2]), default="")
+            found[name] = name if name in known else longest
+    return found
 
 
 def paused(record: Record, raw: int, *, for_ms: int | None, note: str, who: str = "") -> Record:

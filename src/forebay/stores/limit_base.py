@@ -10,6 +10,7 @@ Guarantees that every limit store keeps, and `forebay.testing` checks:
 - A session that was given something by another one's exchange hears of it through `listen`, at once and with the
   grants. That is a hint and may be lost: the session's next exchange or heartbeat brings the same.
 - `change` is for the rare rest: a step from one record to the next, tried again if another was faster.
+  Exchanges of others do not hold it up: only another change of the same parts does.
 - Records are kept until they are changed. A store that comes back with less than it had is found out by `decide`.
 - A call that raises `MaybeApplied` or `StoreUnreachable` may have been done.
 """

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Grant, Record, Terms
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+
+
+def text(value: object) -> str:
+    return _ENCODER.encode(value)
 
 
 def ask_text(ask: Ask) -> str:
@@ -72,7 +77,13 @@ def told_of(text: bytes) -> tuple[str, list[Grant], int]:
 
 def record_text(record: Record) -> str:
     """Layers are kept as text: scripts do not read them, and their fractions would lose digits."""
-    return _ENCODER.encode({**record, "layers": _ENCODER.encode(record["layers"])})
+    return parts_text(record)
+
+
+def parts_text(parts: Mapping[str, object]) -> str:
+    """Some parts of a record, as it keeps them."""
+    kept = {"layers": _ENCODER.encode(parts["layers"])} if "layers" in parts else {}
+    return _ENCODER.encode({**parts, **kept})
 
 
 def record_of(text: bytes) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from forebay.errors import StoreBusy
 from forebay.model.names import check_name
+from forebay.rules import limit_actions as actions
 from forebay.stores.redis import codec
 from forebay.stores.redis.connection import Links, Server
 from forebay.stores.redis.listener import Listener
@@ -24,6 +26,10 @@ _RULES = ("window_log", "cooldown", "admission")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
 _SCAN_COUNT = 1000
+# Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
+_KEPT = frozenset({"v", "last", "offset", "logs"})
+_COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
+_PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool"}
 
 
 def _of_the_server() -> int:
@@ -55,6 +61,7 @@ class RedisLimits:
         self._exchange = Script("record", *_RULES, "clock", "exchange")
         self._read = Script("record", "window_log", "clock", "read")
         self._swap = Script("record", "window_log", "swap")
+        self._patch = Script("record", "window_log", "patch")
         self._open()
         _OPEN.add(self)
 
@@ -101,15 +108,32 @@ class RedisLimits:
     def change(self, limit: str, step: Step) -> Record | None:
         for _ in range(_CHANGE_TRIES):
             record, now, mark = self._marked(limit)
+            before = copy.deepcopy(record)
             changed = step(record, now)
             if changed is None:
                 return None
-            if self._swap.run(self._links, self._key(limit), mark, codec.record_text(changed)):
+            if self._applied(limit, before, changed, mark):
                 return changed
             time.sleep(random.uniform(0, _CHANGE_PAUSE_S))  # noqa: S311 - only so that two do not meet again
         raise StoreBusy(
             f"Limit {limit!r} is changed too often: {_CHANGE_TRIES} tries were overtaken.", remedy="Try again."
         )
+
+    def _applied(self, limit: str, before: Record | None, changed: Record, mark: bytes) -> bool:
+        """Whether nobody was faster. What exchanges leave alone is compared by itself, so they cannot overtake it."""
+        old, new = dict(before or {}), dict(changed)
+        parts = {part for part in (*old, *new) if part not in new or part not in old or old[part] != new[part]}
+        key = self._key(limit)
+        if before is None or not parts <= _PARTS or not parts <= {*new}:
+            return bool(self._swap.run(self._links, key, mark, codec.record_text(changed)))
+        if not parts:
+            return True
+        same = codec.parts_text({part: old[part] for part in _COMPARED if part in old})
+        patch = codec.parts_text({part: new[part] for part in parts - _KEPT})
+        sources = ""
+        if "logs" in parts:
+            sources = codec.text(actions.log_sources(before["eras"], changed["eras"], before["logs"]))
+        return bool(self._patch.run(self._links, key, same, patch, sources, changed["v"] - before["v"]))
 
     def names(self) -> list[str]:
         start, end = self._key("*").split("*")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import apsw
@@ -65,6 +67,18 @@ def write(db: apsw.Connection, key: Key, record: Record, raw: int, now: Moment, 
     else:
         db.execute(_ADD, values)
     return db.changes() == 1
+
+
+@contextmanager
+def writing(db: apsw.Connection) -> Iterator[None]:
+    """A transaction that no other writes beside."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
 
 
 def names(db: apsw.Connection, environment: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -21,6 +22,7 @@ from forebay.stores.sqlite.limit_wake import GrantCalls
 
 T = TypeVar("T")
 _PATIENT_AFTER = 20
+_ALONE_AFTER = 3
 
 
 class SqliteLimits:
@@ -84,7 +86,7 @@ class SqliteLimits:
             changed = step(record, raw)
             return changed, changed
 
-        return self._revise(lambda files: files.main, limit, twice)
+        return self._revise(lambda files: files.main, limit, twice, alone=True)
 
     def names(self) -> list[str]:
         def use(files: LimitFiles) -> list[str]:
@@ -98,8 +100,13 @@ class SqliteLimits:
         choose: Callable[[LimitFiles], Access],
         limit: str,
         step: Callable[[Record | None, int], tuple[Record | None, T]],
+        *,
+        alone: bool = False,
     ) -> T:
-        """Replace a record by what the step makes of it, if anything, and pass on what it answers."""
+        """Replace a record by what the step makes of it, if anything, and pass on what it answers.
+
+        `alone`: if others were faster a few times, in a transaction that keeps them from writing.
+        """
         key = Key(self._environment, limit)
 
         def use(files: LimitFiles) -> T:
@@ -107,13 +114,14 @@ class SqliteLimits:
             with access.turn() as db:
                 losses = 0
                 while True:
-                    row = limit_rows.read(db, key)
-                    now = self._clock()
-                    raw = row.raw_at(now) if row else now.ticks
-                    changed, answer = step(row.record if row else None, raw)
-                    version = row.version if row else 0
-                    if changed is None or limit_rows.write(db, key, changed, raw, now, version=version):
-                        return answer
+                    with limit_rows.writing(db) if alone and losses >= _ALONE_AFTER else nullcontext():
+                        row = limit_rows.read(db, key)
+                        now = self._clock()
+                        raw = row.raw_at(now) if row else now.ticks
+                        changed, answer = step(row.record if row else None, raw)
+                        version = row.version if row else 0
+                        if changed is None or limit_rows.write(db, key, changed, raw, now, version=version):
+                            return answer
                     losses += 1
                     if losses > _PATIENT_AFTER and not access.patience(0):
                         raise access.busy()
