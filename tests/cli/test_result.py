@@ -52,7 +52,7 @@ def test_what_failed_has_no_result_and_says_why(here: Ground) -> None:
         worker.fail(worker.take())
     answer = here.run("result", identifier)
     assert answer.code == 1
-    assert "is failed: invalid_pdf: no pages. Open it in a viewer" in answer.err
+    assert "is failed: internal_error: no pages. Retry later" in answer.err
 
 
 def test_what_has_not_ended_has_no_result_yet(here: Ground) -> None:

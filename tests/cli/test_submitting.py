@@ -109,7 +109,7 @@ def test_waiting_tells_how_it_ended(here: Ground) -> None:
     assert (again.code, again.json["result"]) == (0, 3)
     again = here.run("submit", "-t", "work", "--idempotency-key", "b", "--wait")
     assert again.code == 1
-    assert f"{failed} failed: invalid_pdf: no pages" in again.err
+    assert f"{failed} failed: internal_error: no pages" in again.err
 
 
 @pytest.mark.parametrize("given", [("-i", "@missing.json"), ("--bulk", "missing.json")])

@@ -80,7 +80,7 @@ def test_a_hundred_reschedules_burn_no_retry_and_one_more_fails(ground: Make) ->
     assert here.outcomes(enough.id) == ["rescheduled"] * 100 + ["completed"]
     assert (failed.status, failed.retry_count, failed.reschedule_count) == (Status.FAILED, 0, 100)
     assert failed.error_text == "Max reschedules (100) exceeded"
-    assert failed.error_class == "rate_limited"
+    assert failed.error_class == "reschedules_exceeded"
 
 
 def test_a_retry_costs_one_of_max_retries(ground: Make) -> None:
