@@ -305,3 +305,19 @@ def test_a_duration_is_seconds_or_has_units(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="--for"):
         reading.duration("--for", text)
+
+
+def test_calls_that_were_cut_off_are_shown_apart(here: Ground) -> None:
+    with limiter(here) as code:
+        code.define(Limit("adobe", in_flight=5))
+        held = code.slot("adobe").take()
+        for page in range(3):
+            with pytest.raises(TimeoutError), code.slot("adobe", label=f"page {page}"):
+                raise TimeoutError
+        code.flush()
+        answer = here.ok("limits", "show", "adobe")
+        found = shown(here)
+        held.release()
+    assert found["in flight"] == "4/5 (80%), 1 free"
+    assert found["cut off"] == "3 of 5 held by calls that were cut off: see on_disconnect, call_timeout_s"
+    assert any("(cut off)" in line and "page 0" in line for line in answer.lines)

@@ -29,6 +29,10 @@ class Hanging(Switchable):
         assert self.clear.wait(SOON_S)
         return super().exchange(limit, ask)
 
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        assert self.clear.wait(SOON_S)
+        return super().give_back(limit, ask)
+
     def renew(self, limit: str, ask: Ask) -> Answer:
         self.beats += 1
         return super().renew(limit, ask)

@@ -197,6 +197,7 @@ _OF_A_LANE: dict[str, Callable[[Lane, float], float]] = {
 }
 _OF_A_LIMIT: dict[str, Callable[[Usage], float | None]] = {
     "limit_in_flight": lambda usage: usage.in_flight,
+    "limit_cut_off": lambda usage: usage.cut_off,
     "limit_in_flight_max": lambda usage: usage.limit.in_flight,
     "limit_free": lambda usage: usage.free,
     "limit_waiting": lambda usage: usage.waiting,
@@ -220,6 +221,9 @@ GAUGES: dict[str, Gauge] = {
     ),
     "lane_paused": Gauge("1 while a lane is paused.", ("lane",)),
     "limit_in_flight": Gauge("Calls that count against the in-flight bound of a limit.", ("limit",)),
+    "limit_cut_off": Gauge(
+        "Calls in flight that nobody waits for, while their provider may still work on them.", ("limit",)
+    ),
     "limit_in_flight_max": Gauge("In-flight bound of a limit.", ("limit",)),
     "limit_free": Gauge("Calls that the in-flight bound of a limit still allows.", ("limit",)),
     "limit_waiting": Gauge("Callers in the line of a limit.", ("limit",)),

@@ -75,6 +75,8 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     yield "state", state(usage)
     free = "" if usage.free is None else f", {usage.free} free"
     yield "in flight", f"{_of(usage.in_flight, usage.limit.in_flight)}{_share(usage.utilisation)}{free}"
+    if usage.cut_off:
+        yield "cut off", _cut_off(usage)
     for each in usage.windows:
         opens = "next unit free now" if each.next_in_s <= 0 else f"next unit free in {span(each.next_in_s)}"
         yield "window", f"{_of(each.used, each.n)} {_per(each)}{_share(each.utilisation)}, {each.free} free, {opens}"
@@ -84,6 +86,11 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     yield "cool-down", _cooldown(usage)
     yield "call time", _call_time(usage)
     yield "degraded", "yes: its store does not answer" if usage.degraded else "no"
+
+
+def _cut_off(usage: Usage) -> str:
+    held = f"{usage.cut_off} of {usage.in_flight if usage.limit.in_flight is None else usage.limit.in_flight}"
+    return f"{held} held by calls that were cut off: see on_disconnect, call_timeout_s"
 
 
 def _next(usage: Usage) -> str:
@@ -141,12 +148,18 @@ def _lane(lane: Lane, standing: Standing) -> tuple[str, ...]:
 def _process(holder: Holder) -> tuple[str, ...]:
     longest = max((call.for_s for call in holder.calls), default=None)
     return (
-        f"{holder.label}{'' if holder.alive else ' (ended)'}",
+        f"{holder.label}{_mark(holder)}",
         str(len(holder.calls)),
         str(holder.waiting),
         "" if longest is None else span(longest),
         _works_on(holder),
     )
+
+
+def _mark(holder: Holder) -> str:
+    if holder.cut_off:
+        return " (cut off)"
+    return "" if holder.alive else " (ended)"
 
 
 def _works_on(holder: Holder) -> str:

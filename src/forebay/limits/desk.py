@@ -52,6 +52,7 @@ class Desk:
         self.vain_count = 0  # answers without a grant since this process got its last slot
         self.said: dict[str, tuple[float, int]] = {}  # by reason: when it was last told, and how often not since
         self.failed_in_row = 0  # calls of this process
+        self.cut_off = 0  # calls that the limit counts though nobody waits for them, as its store said last
         self.refused_at = -1  # calls that were granted until then were under way when a provider refused one
 
     @property

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from forebay.limits.standing import Stand
 
 DEFAULT_WAIT_S = 30.0
+FLUSH_S = 5.0
 _MAX_WAIT_S = 86_400.0 * 366
 _MOST_DESKS = 1000  # that are kept though nobody uses them
 _MAX_WHO = 200
@@ -426,6 +427,18 @@ class Limiter:
         desk = Desk(name, self._store, self._sid, self._label, self._pump.poke, known, healed, progress)
         self._pump.add(desk)
         return desk
+
+    def flush(self, timeout_s: float = FLUSH_S) -> None:
+        """Wait until the store knows everything that this process has given back.
+
+        Raises the store's own error, or `StoreUnreachable`, when it does not within `timeout_s`.
+        """
+        self._pump.flush(check_seconds("timeout_s", timeout_s))
+
+    async def aflush(self, timeout_s: float = FLUSH_S) -> None:
+        import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
+        await asyncio.to_thread(self.flush, timeout_s)
 
     def close(self) -> None:
         """Tell the store what was given back, and end the threads."""

@@ -15,11 +15,13 @@ from forebay.limits.fitting import misfit
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
 from forebay.rules import forecast
+from forebay.rules.admission import CUT_OFF, TIMED_OUT
 from forebay.stores.limit_base import LimitStore
 
 LINGER_S = 0.002
 _CONFIRM_S = 0.01
 _CONFIRM_LATER_S = 0.015
+_CONFIRM_RETURN_S = 0.1
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _MAX_RUNS = 16
@@ -94,10 +96,12 @@ class Line:
         self._open: dict[int, weakref.ref[Call]] = {}
         # Calls that nobody has any more; filled without the lock, which whoever collects them may hold.
         self._dropped: deque[weakref.ref[Call]] = deque()
-        # Calls that nobody waits for any more while the provider may still work on them, and until when it may.
-        self._fading: list[tuple[float, Call, str]] = []
         self._restarts: dict[int, Waiter] = {}
         self._done: list[Done] = []
+        self._cut_off: dict[int, float] = {}
+        self._returned_at = 0.0
+        self._returned = False
+        """Whether all of it is on its way already, so that the next request only confirms it."""
         self.used = 0
         """Calls in progress of all processes: by the last answer, with what this process was given and ended since."""
         self._hints: list[Hint] = []
@@ -153,7 +157,9 @@ class Line:
 
     @property
     def open_count(self) -> int:
-        return len(self._open)
+        """Calls that count: those that are held, and those that were cut off and the store does not know of yet."""
+        now = steady()
+        return len(self._open) + sum(until > now for until in self._cut_off.values())
 
     @property
     def wait(self) -> Wait | None:
@@ -223,24 +229,54 @@ class Line:
     def finish(self, call_id: int, outcome: str, units: dict[str, int] | None = None) -> None:
         """Give a call back; twice is harmless."""
         if call_id in self._open:
-            if not self._done:
+            self._note_cut_off(call_id, outcome)
+            if not self._done or self._returned:
+                self._returned = False
                 self._flush_at = steady() + LINGER_S
             # In this order: what is interrupted between the two is said twice, not lost.
             self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
             del self._open[call_id]
-            self.used = max(0, self.used - 1)
+            if call_id not in self._cut_off:
+                self.used = max(0, self.used - 1)
 
-    def fade(self, call: Call, outcome: str) -> None:
-        """Give a call back when the provider cannot work on it any more: it was cut off, not ended."""
-        terms = self.terms
-        if call.id not in self._open:
-            return
-        if terms is None or terms["stops"]:
-            self.finish(call.id, outcome)
-            return
-        now = steady()
-        left_s = (terms["start"] + terms["transit"] + terms["call"]) / 1000 - self.age_s(call, now)
-        self._fading.append((now + max(0.0, left_s), call, outcome))
+    def _note_cut_off(self, call_id: int, outcome: str) -> None:
+        """Until when its provider may work on it, as long as the store does not know."""
+        call, terms = self._open[call_id](), self.terms
+        if outcome in {CUT_OFF, TIMED_OUT} and call is not None and terms is not None and not terms["stops"]:
+            now = steady()
+            whole_s = (terms["start"] + terms["transit"] + terms["call"]) / 1000
+            self._cut_off[call_id] = now + whole_s - self.age_s(call, now)
+
+    @property
+    def given_back(self) -> int:
+        """How many calls were given back and are not known to be stored."""
+        return len(self._done)
+
+    def returning(self, now: float, *, anyhow: bool) -> Ask | None:
+        """A request without a number for what was given back, where that must not wait for the next one.
+
+        It may where callers wait: for them a request is due now. Unless `anyhow`, it also may where others of the
+        process still have calls, or where calls are so short that the next request comes as soon. A store that is
+        gone is not waited for.
+        """
+        if not self._done or self._parties or self.failed_at is not None:
+            return None
+        if not anyhow and (self._open or now < self._returned_at + LINGER_S):
+            return None
+        self._returned_at = now
+        ask = self._said(now, 0)
+        ask["done"] = [*self._done]
+        ask["hints"] = [*self._hints]
+        self._returned = True
+        self._flush_at = now + _CONFIRM_RETURN_S
+        return ask
+
+    def say_again(self, ask: Ask) -> None:
+        """Unless it was stored, the next request says what this one was to give back, at once."""
+        said = {done["id"] for done in ask["done"]}
+        if any(done["id"] in said for done in self._done):
+            self._returned = False
+            self._flush_at = steady()
 
     def _drop(self, call: weakref.ref[Call]) -> None:
         self._dropped.append(call)
@@ -268,25 +304,16 @@ class Line:
         if self._dropped:
             self._collect()
         due: list[float] = []
-        if self._fading:
-            due.append(self._faded(now))
         if self._changed_at is not None:
             due.append(min(now, self._changed_at))
         if self._done:
-            due.append(min(now, self._flush_at) if self.crowded else self._flush_at)
+            hurries = self.crowded and not self._returned
+            due.append(min(now, self._flush_at) if hurries else self._flush_at)
         if self._parties:
             due.append(self._again_at)
             if self._confirm_at is not None:
                 due.append(self._confirm_at)
         return max(self.retry_at, min(due)) if due else None
-
-    def _faded(self, now: float) -> float:
-        """Give back those whose time is over; when to look again."""
-        over = [each for each in self._fading if each[0] <= now]
-        self._fading = [each for each in self._fading if each[0] > now]
-        for _, call, outcome in over:
-            self.finish(call.id, outcome)
-        return now if over else min(until for until, _, _ in self._fading)
 
     def ask(self, now: float) -> Ask:
         ask = self._said(now, self.progress.acked + 1)
@@ -350,6 +377,10 @@ class Line:
         if answer["status"] != "ok":
             return
         self._note(answer, asked_at)
+        said = {done["id"] for done in ask["done"]}
+        self._done = [done for done in self._done if done["id"] not in said]
+        for call_id in said & self._cut_off.keys():
+            del self._cut_off[call_id]
         if ask["n"] == 0:
             self._refuse_misfits(answer["tv"])
             self.granted(answer["grants"], now)
@@ -358,7 +389,6 @@ class Line:
             return  # asked for twice, and answered before
         self.answer = answer
         self.progress.acked = ask["n"]
-        del self._done[: len(ask["done"])]
         del self._hints[: len(ask["hints"])]
         self._refuse_misfits(answer["tv"])
         self.granted(answer["grants"], now)

@@ -6,15 +6,17 @@ import heapq
 import itertools
 import math
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from weakref import WeakValueDictionary
 
 from forebay.clock import steady
-from forebay.errors import NotFound, StoreClosed, StoreError
+from forebay.errors import NotFound, StoreClosed, StoreError, StoreUnreachable
 from forebay.limits import telling
 from forebay.limits.desk import Desk
 from forebay.limits.line import LINGER_S, Line, Turn
+from forebay.limits.returns import Returns
 from forebay.limits.waiting import Waiter, wake_all
 from forebay.model.limit_record import Answer, Ask, Grant
 from forebay.observe import emit
@@ -26,6 +28,7 @@ _IDLE_S = 3600.0
 _AWAKE_S = 0.05
 _BEAT_S = 4.0
 _LOCKED_S = 1.0  # nobody holds a line's lock for so long who is not stuck
+_FLUSH_LOOK_S = 0.001
 
 
 class Pump:
@@ -46,6 +49,7 @@ class Pump:
         self._threads: list[SupervisedThread] = []
         self._beats = threading.Event()
         self._closed = False
+        self.returns = Returns(self._store_return)
 
     def add(self, desk: Desk) -> None:
         with self._lock:
@@ -120,6 +124,9 @@ class Pump:
             # Whatever went wrong after they were settled, they are woken.
             _wake_settled(line)
 
+    def _store_return(self, desk: Desk, line: Line, ask: Ask) -> None:
+        self._ask(desk, line, ask, line.store.give_back)
+
     def _apply(self, desk: Desk, line: Line, ask: Ask, verb: Callable[[str, Ask], Answer]) -> None:
         asked_at = steady()
         try:
@@ -139,6 +146,7 @@ class Pump:
         if wait is not None:
             telling.waiting(desk, before, wait)
         if line is desk.main:
+            telling.cut_off(desk, answer["cut_off"])
             desk.answered()
 
     def _unknown(self, desk: Desk, line: Line) -> None:
@@ -276,11 +284,31 @@ class Pump:
         else:
             self._ask(desk, line, ask, line.store.renew)
 
+    def flush(self, timeout_s: float) -> None:
+        """Return when the store has all that was given back; its own threads ask, also for the main thread."""
+        gives_up_at = steady() + timeout_s
+        for desk in [*self._desks.values()]:
+            line = desk.main
+            while True:
+                with line.lock:
+                    if not line.given_back:
+                        break
+                    line.again()
+                    failure = line.failure
+                if steady() >= gives_up_at:
+                    raise failure or StoreUnreachable(
+                        f"The store of limit {desk.limit!r} did not answer within {timeout_s:g} s.",
+                        remedy="Wait longer (timeout_s), or check the store.",
+                    )
+                self.poke(desk)
+                time.sleep(_FLUSH_LOOK_S)
+
     def stop(self) -> None:
         """Have the threads end, soon."""
         self._closed = True
         for thread in self._threads:
             thread.stop()
+        self.returns.stop()
         self._pokes.put(None)
         self._beats.set()
 
@@ -289,6 +317,7 @@ class Pump:
         self.stop()
         for thread in self._threads:
             thread.join(1.0)
+        self.returns.join(1.0)
         error = StoreClosed("The limiter was closed.", remedy="Make another one.")
         for desk in [*self._desks.values()]:
             with desk.main.lock:

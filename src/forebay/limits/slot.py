@@ -20,10 +20,12 @@ from forebay.limits.call import Call
 from forebay.limits.desk import Desk
 from forebay.limits.fitting import misfit
 from forebay.limits.open_slots import OpenSlots
+from forebay.limits.returns import PATIENCE_S, in_loop
 from forebay.limits.waiting import Result, Waiter, refuse_reentry
 from forebay.model.limit import check_units
 from forebay.observe import emit
 from forebay.rules import retry_after
+from forebay.rules.admission import CUT_OFF, TIMED_OUT, UNREACHED, UNSENT
 from forebay.rules.call_outcome import CallOutcome, judge_answer, judge_exception
 from forebay.rules.cooldown import COOLDOWN, QUOTA, step
 from forebay.rules.exception_facts import describe
@@ -31,6 +33,7 @@ from forebay.rules.exception_facts import describe
 if TYPE_CHECKING:
     import asyncio
 
+    from forebay.limits.line import Line
     from forebay.limits.pump import Pump
 
 _JITTER = 200  # of a thousand, upward only
@@ -292,17 +295,22 @@ class Slot:
             result = yield waiter
         except BaseException:
             self._withdraw(waiter)
-            self._give_back(call, "unsent")
+            self._put_back(call)
             raise
         if isinstance(result, Call):
             return result
         with line.lock:
             line.leave(waiter)
-        self._give_back(call, "unsent")
+        self._put_back(call)
         if isinstance(result, Exception):
             self._ended = True
             raise result
         return (yield from self._stand(front=True))
+
+    def _put_back(self, call: Call) -> None:
+        """Give back a grant that was never used, and go on."""
+        self._finish(call, UNSENT)
+        self._poke_if_due(call.line)
 
     def _too_old(self, call: Call) -> bool:
         return steady() >= self._fresh_until(call)
@@ -416,13 +424,7 @@ class Slot:
         That is the limit's `call_timeout_s` after it began, or at once with on_disconnect="stops".
         """
         call = self._checked()
-        self._note(self._outcome or "")
-        line = call.line
-        with line.lock:
-            line.fade(call, self._outcome or "")
-        self._ended = True
-        self._pump.poke(self._desk)
-        telling.released(self._desk, self.id)
+        self._end_call(call, TIMED_OUT if self._outcome == "failed" else CUT_OFF)
 
     @property
     def told(self) -> bool:
@@ -458,8 +460,12 @@ class Slot:
         return self._call
 
     def release(self) -> None:
-        """Twice is harmless, and nobody waits for it."""
-        self._end(None)
+        """Give it back. Twice is harmless.
+
+        The store knows of it, or it is on its way there, when this returns, if it was the last call of this process;
+        others follow a moment later. In an event loop nothing is waited for.
+        """
+        self._end(None, may_wait=not in_loop())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -473,33 +479,62 @@ class Slot:
             try:
                 await self._timeout.__aexit__(kind, error, traceback)
             except TimeoutError as too_slow:
-                self._end(too_slow)
+                await self._aend(too_slow)
                 raise
-        self._end(error)
+        await self._aend(error)
 
-    def _end(self, error: BaseException | None) -> None:
-        if self._call is None or self._ended or self._pid != os.getpid():
-            return  # a forked child holds nothing of its parent's
+    async def _aend(self, error: BaseException | None) -> None:
+        import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
+
+        if self._is_held():
+            waiter = self._give_back(self._checked(), self._outcome_of(error), loop=asyncio.get_running_loop())
+            if waiter is not None:
+                await waiter.await_(PATIENCE_S)
+
+    def _end(self, error: BaseException | None, *, may_wait: bool = True) -> None:
+        if self._is_held():
+            self._end_call(self._checked(), self._outcome_of(error), may_wait=may_wait)
+
+    def _is_held(self) -> bool:
+        return self.held and self._pid == os.getpid()  # a forked child holds nothing of its parent's
+
+    def _outcome_of(self, error: BaseException | None) -> str:
+        """What leaving the block means for the call, unless it was said inside."""
         if self._outcome is None and error is not None:
             self.raised(error)
-        if self._is_cut_off:
-            self.cut_off()
-            return
-        self._give_back(self._call, "ok" if self._outcome is None else self._outcome)
-        self._ended = True
-        telling.released(self._desk, self.id)
+        if self._is_cut_off and self._settled is None:  # which is said of an answer
+            return TIMED_OUT if self._outcome == "failed" else CUT_OFF
+        return "ok" if self._outcome is None else self._outcome
+
+    def _end_call(self, call: Call, outcome: str, *, may_wait: bool = True) -> None:
+        waiter = self._give_back(call, outcome, may_wait=may_wait)
+        if waiter is not None:
+            waiter.wait(PATIENCE_S)
 
     def _note(self, outcome: str) -> None:
         if outcome == "ok":
             self._desk.failed_in_row = 0
-        elif outcome in {"failed", "unreached"}:
+        elif outcome in {"failed", UNREACHED, TIMED_OUT}:
             self._desk.failed_in_row += 1
 
-    def _give_back(self, call: Call, outcome: str) -> None:
+    def _give_back(
+        self, call: Call, outcome: str, *, loop: asyncio.AbstractEventLoop | None = None, may_wait: bool = True
+    ) -> Waiter | None:
+        """Return what to wait for before the block is left, if anything."""
         self._note(outcome)
-        line = call.line
+        self._finish(call, outcome)
+        self._ended = True
+        telling.released(self._desk, self.id)
+        waiter = self._pump.returns.give_back(self._desk, call.line, loop=loop, may_wait=may_wait)
+        self._poke_if_due(call.line)
+        return waiter
+
+    def _finish(self, call: Call, outcome: str) -> None:
+        with call.line.lock:
+            call.line.finish(call.id, outcome, self._settled)
+
+    def _poke_if_due(self, line: Line) -> None:
         with line.lock:
-            line.finish(call.id, outcome, self._settled)
             due_at = line.due_at(steady())
         if due_at is not None:
             self._pump.poke_by(self._desk, due_at)

@@ -106,6 +106,14 @@ def timed_out(desk: Desk, error: Busy, waited_s: float) -> None:
     )
 
 
+def cut_off(desk: Desk, count: int) -> None:
+    """Report when calls that were cut off come to hold half of a limit."""
+    before, desk.cut_off = desk.cut_off, count
+    bound = desk.main.terms["in_flight"] if desk.main.terms else -1
+    if bound > 0 and 2 * before < bound <= 2 * count:
+        emit("cut_off_calls_hold_limit", **standing(desk), cut_off=count, bound=bound)
+
+
 def throttled(
     desk: Desk, granted_at: int, retry_after_s: float | None, *, code: int, error: str, context: Mapping[str, object]
 ) -> None:

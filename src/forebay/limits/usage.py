@@ -38,11 +38,15 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """One process; `alive` is False when its session has ended and only its calls still count."""
+    """One process; `alive` is False when its session has ended and only its calls still count.
+
+    A process's calls that it has `cut_off` stand apart from those that it waits for.
+    """
 
     session: str
     label: str
     alive: bool
+    cut_off: bool
     calls: tuple[Holding, ...]
     waiting: int
 
@@ -60,13 +64,17 @@ class LayerUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """`blocked_by` is empty when a call could start now, `eta_s` is None where nobody can tell."""
+    """`blocked_by` is empty when a call could start now, `eta_s` is None where nobody can tell.
+
+    `cut_off`: how many of the calls in flight nobody waits for any more, while the provider may still work on them.
+    """
 
     name: str
     limit: Limit
     sources: dict[str, str]
     layers: tuple[LayerUsage, ...]
     in_flight: int
+    cut_off: int
     free: int | None
     windows: tuple[WindowUsage, ...]
     waiting: int
@@ -116,6 +124,7 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         sources=limit_actions.source_of(record["layers"], now),
         layers=_layers(record, now),
         in_flight=used,
+        cut_off=limit_state.cut_off_count(record),
         free=None if terms["in_flight"] < 0 else max(0, terms["in_flight"] - used),
         windows=_windows(record, terms, now),
         waiting=waiting,
@@ -178,6 +187,7 @@ def _holders(record: Record, now: int) -> tuple[Holder, ...]:
             session=sid,
             label=seat["label"],
             alive=seat["until"] > now,
+            cut_off=limit_state.is_cut_off(sid),
             calls=tuple(
                 Holding(for_s=(now - call["at"]) / 1000, label=call["label"], units=call["units"])
                 for call in seat["calls"]

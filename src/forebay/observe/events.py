@@ -142,6 +142,11 @@ EVENTS: dict[str, Event] = {
         "A provider refused a call, so the whole limit cools down.",
         (*_LIMIT, "code", "wait_s", "attempt", "error", "task_id", "kind", "job_id"),
     ),
+    "cut_off_calls_hold_limit": Event(
+        _WARNING,
+        "Calls whose callers stopped waiting hold half of a limit or more: see on_disconnect and call_timeout_s.",
+        (*_LIMIT, "cut_off", "bound"),
+    ),
     "quota_exhausted": Event(_WARNING, "A quota is used up, so the limit is parked.", ("limit", "retry_in_s")),
     "late_start": Event(_INFO, "A slot was used later than its limit allows, and asked for anew.", ("limit", "age_s")),
     "limit_degraded": Event(

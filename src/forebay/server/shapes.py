@@ -226,6 +226,7 @@ class ResetOrder(BaseModel):
 class LimitShape(Shape):
     name: str = Field(examples=["adobe"])
     in_flight: int = Field(description="Calls in progress.")
+    cut_off: int = Field(description="How many of them nobody waits for, while their provider may still work on them.")
     free: int | None
     waiting: int
     blocked_by: list[str]

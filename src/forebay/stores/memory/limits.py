@@ -48,11 +48,12 @@ class MemoryLimits:
         return answer
 
     renew = exchange
-    give_back = exchange
 
-    def send_back(self, limit: str, ask: Ask) -> bool:
-        self.give_back(limit, ask)
-        return True
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        return self.exchange(limit, ask)
+
+    def send_back(self, limit: str, ask: Ask) -> bool:  # noqa: ARG002 - of the contract
+        return False  # nor does give_back wait for anything
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         with self._lock:
