@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 import tracemalloc
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -377,3 +378,20 @@ def test_no_slot_in_time_is_no_fault_of_the_provider() -> None:
     provider = Provider([http(200, {})])
     against(provider, scenario)
     assert provider.seen == []
+
+
+def test_a_call_that_never_reached_the_provider_counts_nothing_and_opens_the_breaker() -> None:
+    nobody = socket.socket()
+    nobody.bind(("127.0.0.1", 0))  # bound and not listening: a connection is refused
+    address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+
+    async def scenario(caller: Caller, url: str) -> None:
+        for _ in range(3):
+            with pytest.raises(Retry) as refused:
+                await caller.call(get(address))
+            assert refused.value.error_class == "network_error"
+        await till(lambda: caller.limiter.usage("api").blocked_by[:1] == ("breaker",))
+        assert caller.used("calls") == 0
+
+    with nobody:
+        against(Provider([http(200, {})]), scenario)
