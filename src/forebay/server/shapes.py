@@ -158,8 +158,12 @@ class TaskOrder(BaseModel):
     timeout_s: float | None = Field(None, ge=0, le=366 * 86_400)
     max_retries: int | None = Field(None, ge=0, le=1_000_000)
     max_reschedules: int | None = Field(None, ge=0, le=1_000_000, description="No bound unless given.")
-    start_at: AwareDatetime | None = Field(None, description="When it may start; not together with delay_s.")
-    deadline_at: AwareDatetime | None = Field(None, description="When it is too late: it fails as `deadline`.")
+    start_at: AwareDatetime | None = Field(
+        None, strict=False, description="When it may start; not together with delay_s."
+    )
+    deadline_at: AwareDatetime | None = Field(
+        None, strict=False, description="When it is too late: it fails as `deadline`."
+    )
     fairness_key: str | None = Field(
         None, min_length=1, max_length=200, description="Tasks of different keys take turns."
     )
