@@ -124,7 +124,9 @@ def clear(store: LimitStore, layer: str) -> Record | None:
 
 
 def pause(store: LimitStore, for_ms: int | None = None) -> None:
-    store.change(LIMIT, lambda record, raw: limit_actions.paused(known(record), raw, for_ms=for_ms, note="by hand"))
+    store.change(
+        LIMIT, lambda record, raw: limit_actions.paused(known(record), raw, for_ms=for_ms, note="by hand", who="ann")
+    )
 
 
 def resume(store: LimitStore) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from forebay.errors import BadInput
 from forebay.model.limit import Window
-from forebay.rules import limit_actions
+from forebay.model.limit_record import Record
+from forebay.rules import limit_actions, limit_state, reports
 from forebay.stores.limit_base import LimitStore
 from forebay.testing.limits.bounding import most_in
 from forebay.testing.limits.case import (
@@ -185,6 +186,44 @@ class ConfigPromises(LimitCase):
         assert a.asks() == []
         resume(store)
         assert len(a.asks()) == 1
+
+    def test_who_paused_and_what_tenants_report_stays_through_exchanges(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, 5)
+        told: list[int | None] = []
+
+        def report(tenant: str) -> None:
+            def step(record: Record | None, raw: int) -> Record | None:
+                assert record is not None
+                now = limit_state.logical(record, raw)
+                told.append(reports.report(record, limit_state.terms_at(record, now), tenant, MINUTE, now))
+                return record
+
+            store.change(LIMIT, step)
+
+        report("ann")
+        assert len(a.wants()) == 1  # others go on
+        report("ann")
+        record, raw = store.read(LIMIT)
+        assert record is not None
+        now = limit_state.logical(record, raw)
+        assert (reports.left(record, "ann", now), reports.left(record, "bob", now)) == (reports.MOST, 0)
+        report("bob")
+        assert told[-3:] == [None, None, reports.MOST]
+        clock.move(MINUTE)
+        report("cid")
+        assert told[-1] is None  # what was said a minute ago confirms nothing
+        pause(store)
+        a.asks()
+        record, _ = store.read(LIMIT)
+        assert record is not None
+        assert record.get("paused_by") == "ann"
+        resume(store)
+        a.asks()
+        record, _ = store.read(LIMIT)
+        assert record is not None
+        assert (record.get("paused_by"), record.get("reports")) == ("", None)
 
     def test_a_pause_for_a_while_ends_by_itself(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 5)
