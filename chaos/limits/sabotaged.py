@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chaos.limits.adapter import Settings
@@ -111,6 +111,9 @@ class _Forgetful:
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self._store.read(limit)
+
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        return self._store.read_many(limits)
 
     def change(self, limit: str, step: Step) -> Record | None:
         return self._store.change(limit, step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from forebay.errors import StoreUnreachable
 from forebay.model.limit_record import Answer, Ask, Record
@@ -46,6 +46,9 @@ class Switchable:
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self.store.read(limit)
+
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        return self.store.read_many(limits)
 
     def change(self, limit: str, step: Step) -> Record | None:
         if self.down:

@@ -11,7 +11,7 @@ from forebay.cli import output
 from forebay.cli.acting import confirmed
 from forebay.cli.opening import check_there, opened_limits, settings_of, who
 from forebay.cli.options import All, Duration, LimitReading, Reading, Yes
-from forebay.errors import BadInput, NotFound, StoreError
+from forebay.errors import BadInput, StoreError
 
 if TYPE_CHECKING:
     from forebay.limits import Limiter, Usage
@@ -27,7 +27,7 @@ Note = Annotated[str, Parameter(show_default=False, help="Why; it is shown with 
 
 def listing(*, common: LimitReading = _USUAL) -> None:
     with opened_limits(common) as limiter:
-        found = _all(limiter)
+        found = limiter.usages()
     if common.output != "table":
         output.write([each.plain() for each in found], common.output)
     elif found:
@@ -36,16 +36,6 @@ def listing(*, common: LimitReading = _USUAL) -> None:
         table(found)
     else:
         output.note("There are none.")
-
-
-def _all(limiter: Limiter) -> list[Usage]:
-    found = []
-    for name in limiter.names():
-        try:
-            found.append(limiter.usage(name))
-        except NotFound:
-            continue  # not defined any more
-    return found
 
 
 def show(name: Name, /, *, common: LimitReading = _USUAL) -> None:

@@ -160,10 +160,10 @@ class FollowedFile:
     def _mine(self) -> Values:
         """What was written from here before this process began."""
         found: Values = {}
-        for name in self._limiter.names():
-            for layer in self._limiter.usage(name).layers:
+        for usage in self._limiter.usages():
+            for layer in usage.layers:
                 if layer.name == _LAYER and layer.who == self._who:
-                    found[name] = layer.values
+                    found[usage.name] = layer.values
         return found
 
     def _complain(self, text: str) -> None:

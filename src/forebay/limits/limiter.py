@@ -322,9 +322,20 @@ class Limiter:
 
     def usage(self, name: str) -> Usage:
         """How a limit stands, and who holds and waits for it."""
-        record, raw = self._read(name)
+        return self._usage_of(name, *self._read(name))
+
+    def _usage_of(self, name: str, record: Record, raw: int) -> Usage:
         desk = self._desks.get(name)
         return usage_of(name, record, raw, degraded=desk is not None and desk.degraded)
+
+    def usages(self) -> list[Usage]:
+        """How all limits stand, by name, in few round trips."""
+        names = self._store.names()
+        return [
+            self._usage_of(name, record, raw)
+            for name, (record, raw) in zip(names, self._store.read_many(names), strict=True)
+            if record is not None and record["eras"]
+        ]
 
     async def ausage(self, name: str) -> Usage:
         import asyncio  # noqa: PLC0415 - whoever awaits has loaded it

@@ -37,7 +37,7 @@ def _all(service: Service, caller: Caller) -> dict[str, Any]:
     limiter = service.app.limits.found()
     if limiter is None:
         return paging.items([])
-    return paging.items(_told(limiter.usage(name), caller) for name in limiter.names())
+    return paging.items(_told(usage, caller) for usage in limiter.usages())
 
 
 @router.get("/limits/{name}", responses=answers({200: LimitShape}, *_READS))

@@ -17,7 +17,7 @@ Guarantees that every limit store keeps, and `forebay.testing` checks:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from forebay.model.limit_record import Answer, Ask, Grant, Record
@@ -53,6 +53,9 @@ class LimitStore(Protocol):
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         """The record as it is, and the store's clock."""
+
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        """The same for many limits, in their order and in few round trips; not all at one instant."""
 
     def change(self, limit: str, step: Step) -> Record | None:
         """Replace the record by what the step makes of it, given the store's clock; None leaves it as it is."""

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from forebay.model.limit_record import Answer, Ask, Record
 from forebay.rules import admission
@@ -58,6 +58,9 @@ class MemoryLimits:
     def read(self, limit: str) -> tuple[Record | None, int]:
         with self._lock:
             return copy.deepcopy(self._records.get(limit)), self._clock()
+
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        return [self.read(limit) for limit in limits]
 
     def change(self, limit: str, step: Step) -> Record | None:
         with self._lock:

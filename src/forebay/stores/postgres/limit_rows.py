@@ -43,6 +43,13 @@ def read(link: Link, key: Key) -> tuple[Record | None, int]:
     return _found(_say(link, _statement(link, "read", *key)), key)
 
 
+def read_many(link: Link, keys: Sequence[Key]) -> list[tuple[Record | None, int]]:
+    """In one round trip."""
+    _say(link, _statement(link, "read", *keys[0]))  # its statements are prepared from here on
+    replies = link.say(b"; ".join(_statement(link, "read", *key) for key in keys))
+    return [_found(reply, key) for reply, key in zip(replies, keys, strict=True)]
+
+
 def replace(link: Link, key: Key, record: Record, told: Sequence[Told] = ()) -> None:
     """Write what was locked, end the transaction, and tell others of it."""
     tells = [_statement(link, "tell", *each) for each in told]

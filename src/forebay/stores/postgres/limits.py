@@ -6,7 +6,8 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from psycopg.errors import UndefinedTable
@@ -33,6 +34,7 @@ _SETTINGS = {
     "synchronous_commit": "off",
 }
 _MAX_PAYLOAD = 7900
+_READ_AT_ONCE = 200
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 T = TypeVar("T")
 
@@ -107,6 +109,14 @@ class PostgresLimits:
     def read(self, limit: str) -> tuple[Record | None, int]:
         key = Key(self._environment, limit)
         return self._timed(self._using(self._links, lambda link: limit_rows.read(link, key)))
+
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        found: list[tuple[Record | None, int]] = []
+        for at in range(0, len(limits), _READ_AT_ONCE):
+            keys = [Key(self._environment, limit) for limit in limits[at : at + _READ_AT_ONCE]]
+            read = self._using(self._links, partial(limit_rows.read_many, keys=keys))
+            found += [self._timed(each) for each in read]
+        return found
 
     def change(self, limit: str, step: Step) -> Record | None:
         def use(link: Link) -> Record | None:

@@ -7,7 +7,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -186,6 +186,31 @@ class Links:
                 raise
         self._give_back(link)
         return reply
+
+    def call_many(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        """Send all of them, then read the replies: one round trip. A server's error is raised after the last reply."""
+        kept = self._take()
+        link = kept.link if kept else self._server.dial()
+        replies: list[Any] = []
+        failed: ResponseError | None = None
+        with self._server.told():
+            try:
+                for command in commands:
+                    send(link, *command)
+                for _ in range(kept.unread if kept else 0):
+                    _skip_reply(link)
+                for _ in commands:
+                    try:
+                        replies.append(link.read_response())
+                    except ResponseError as error:
+                        failed = failed or error
+            except BaseException:
+                link.disconnect()
+                raise
+            self._give_back(link)
+            if failed is not None:
+                raise failed
+        return replies
 
     def send(self, *command: str | bytes | int) -> bool:
         """Send a command and leave its reply to the next call on that connection; False if that would have to wait.

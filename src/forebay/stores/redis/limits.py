@@ -7,7 +7,7 @@ import os
 import random
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from forebay.errors import StoreBusy
@@ -26,10 +26,19 @@ _RULES = ("window_log", "cooldown", "admission")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
 _SCAN_COUNT = 1000
+_READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
 _KEPT = frozenset({"v", "last", "offset", "logs"})
 _COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
 _PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool"}
+
+
+def _read_of(reply: list[bytes]) -> tuple[Record | None, int, bytes]:
+    now, *found = reply
+    if not found:
+        return None, int(now), b""
+    text, mark = found
+    return codec.record_of(text), int(now), mark
 
 
 def _of_the_server() -> int:
@@ -97,13 +106,20 @@ class RedisLimits:
         record, now, _ = self._marked(limit)
         return record, now
 
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        found: list[tuple[Record | None, int]] = []
+        for at in range(0, len(limits), _READ_AT_ONCE):
+            some = limits[at : at + _READ_AT_ONCE]
+            # The first one by itself: with it the server knows the script.
+            found.append(self.read(some[0]))
+            keys = [self._key(limit) for limit in some[1:]]
+            replies = self._read.run_many(self._links, keys, self._clock(), self.shift)
+            found += [_read_of(reply)[:2] for reply in replies]
+        return found
+
     def _marked(self, limit: str) -> tuple[Record | None, int, bytes]:
         """With the mark that `swap` knows it by."""
-        now, *found = self._read.run(self._links, self._key(limit), self._clock(), self.shift)
-        if not found:
-            return None, int(now), b""
-        text, mark = found
-        return codec.record_of(text), int(now), mark
+        return _read_of(self._read.run(self._links, self._key(limit), self._clock(), self.shift))
 
     def change(self, limit: str, step: Step) -> Record | None:
         for _ in range(_CHANGE_TRIES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ class Script:
     def send(self, links: Links, key: str, *arguments: str | bytes | int) -> bool:
         """Run it without its reply; a server that has restarted meanwhile does not know it, and does nothing."""
         return links.send("EVALSHA", self._sha, 1, key, *arguments)
+
+    def run_many(self, links: Links, keys: Sequence[str], *arguments: str | bytes | int) -> list[Any]:
+        """Run it for each key, in one round trip; the server must know it."""
+        return links.call_many([("EVALSHA", self._sha, 1, key, *arguments) for key in keys])
 
     def run(self, links: Links, key: str, *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - what the script replies
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Self, TypeVar
@@ -80,6 +80,9 @@ class SqliteLimits:
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self._revise(lambda files: files.main, limit, lambda record, raw: (None, (record, raw)))
+
+    def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
+        return [self.read(limit) for limit in limits]
 
     def change(self, limit: str, step: Step) -> Record | None:
         def twice(record: Record | None, raw: int) -> tuple[Record | None, Record | None]:

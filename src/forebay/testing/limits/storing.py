@@ -125,6 +125,17 @@ class StorePromises(LimitCase):
         put(store, "operator", in_flight=3)
         assert len(elsewhere.asks()) == 1
 
+    def test_many_records_are_read_at_once_in_their_order(self, store: LimitStore) -> None:
+        names = [f"limit-{number:03}" for number in range(230)]
+        for number, name in enumerate(names):
+            define(store, number + 1, name=name)
+        asked = ["no-such-limit", *reversed(names)]
+        found = store.read_many(asked)
+        assert found[0][0] is None
+        bounds = [known(record)["eras"][0]["terms"]["in_flight"] for record, _ in found[1:]]
+        assert bounds == list(range(230, 0, -1))
+        assert store.read_many([]) == []
+
     def test_a_record_comes_back_as_it_was(self, store: LimitStore, clock: HandClock, a: Process, b: Process) -> None:
         define(store, 2, [(5, 60.0), (500, 60.0, "pages")])
         a.wants(3, {"pages": 7}, key="k")
