@@ -14,6 +14,7 @@ from forebay.cli.limit_views import state
 from forebay.errors import BadInput
 from forebay.limits import Limit, Limiter, Window
 from tests.cli.ground import Ground
+from tests.limits.ground import until
 
 
 @contextmanager
@@ -321,3 +322,14 @@ def test_calls_that_were_cut_off_are_shown_apart(here: Ground) -> None:
     assert found["in flight"] == "4/5 (80%), 1 free"
     assert found["cut off"] == "3 of 5 held by calls that were cut off: see on_disconnect, call_timeout_s"
     assert any("(cut off)" in line and "page 0" in line for line in answer.lines)
+
+
+def test_calls_of_processes_that_have_ended_are_counted_in_the_head(here: Ground) -> None:
+    with limiter(here) as code:
+        code.define(Limit("adobe", in_flight=5, lease_s=0.3, heartbeat_s=0.1))
+        assert "left behind" not in shown(here)
+        held = code.slot("adobe").take()
+        code._pump.stop()  # as if it were killed
+        until(lambda: not any(each.alive for each in code.usage("adobe").holders))
+        assert shown(here)["left behind"].startswith("1 by processes that have ended")
+        assert held.held

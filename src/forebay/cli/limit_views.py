@@ -77,6 +77,8 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     yield "in flight", f"{_of(usage.in_flight, usage.limit.in_flight)}{_share(usage.utilisation)}{free}"
     if usage.cut_off:
         yield "cut off", _cut_off(usage)
+    if lost := sum(len(each.calls) for each in usage.holders if not each.alive and not each.cut_off):
+        yield "left behind", f"{lost} by processes that have ended: each counts until its call_timeout_s is over"
     for each in usage.windows:
         opens = "next unit free now" if each.next_in_s <= 0 else f"next unit free in {span(each.next_in_s)}"
         yield "window", f"{_of(each.used, each.n)} {_per(each)}{_share(each.utilisation)}, {each.free} free, {opens}"
@@ -85,7 +87,7 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     yield "waiting", f"{usage.waiting}, in {processes} processes" if usage.waiting else "none"
     yield "cool-down", _cooldown(usage)
     yield "call time", _call_time(usage)
-    yield "degraded", "yes: its store does not answer" if usage.degraded else "no"
+    yield "degraded", "yes: its store does not answer, or the limiter of this process fails" if usage.degraded else "no"
 
 
 def _cut_off(usage: Usage) -> str:
