@@ -28,6 +28,7 @@ INDEXES: dict[str, list[str]] = {
     "due": ["tasks_later"],
     "heads": ["ready_line"],
     "tails": ["ready_flow"],
+    "crowds": ["ready_flow"],  # the same
     "claim": ["ready_pkey", "tasks_pkey"],
     "take": ["ready_line", "tasks_pkey"],
     "got": ["running_pkey"],

@@ -32,6 +32,11 @@ PLANS: dict[str, list[str]] = {
     "end": ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"],
     "promote": ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"],
     "heads": ["SEARCH tasks USING COVERING INDEX tasks_ready (kind=? AND lane=? AND priority=? AND tag>?)"],
+    "crowds": [
+        "SCAN CONSTANT ROW",
+        "SEARCH tasks USING INDEX tasks_flow (kind=? AND lane=? AND priority=? AND flow>? AND flow<?)",
+        "SEARCH tasks USING INDEX tasks_flow (kind=? AND lane=? AND priority=? AND flow>? AND flow<?)",
+    ],
     "tails": ["SEARCH tasks USING INDEX tasks_flow (kind=? AND lane=? AND priority=? AND flow=? AND tag>?)"],
     "lanes": [
         "SCAN pauses",  # few at any time

@@ -39,7 +39,7 @@ def submit(
     max_reschedules: Annotated[int | None, Parameter(help="Reschedules; no bound unless given.")] = None,
     timeout: Annotated[float | None, Parameter(help="Seconds that an attempt may take; 60 unless given.")] = None,
     tenant: Annotated[str | None, Parameter(help="Whose it is.")] = None,
-    fairness_key: Annotated[str | None, Parameter(help="Tasks of different keys take turns.")] = None,
+    fairness_key: Annotated[str | None, Parameter(help="Take turns by this key instead of by the tenant.")] = None,
     tag: Annotated[list[str] | None, Parameter(negative="", help="A tag; may be given again.")] = None,
     wait: Wait = False,
     wait_timeout: WaitTimeout = None,

@@ -1,15 +1,19 @@
-"""Decides where a task that becomes ready stands in its line, so that a huge job and a small one interleave.
+"""Decides where a task that becomes ready stands in its line, so that tenants, jobs and keys take turns.
 
-A line is (kind, lane, priority); tasks in it are claimed by rising tag. Each job, and each fairness key, is a
-flow. A flow's next task is tagged one behind the later of the line's head and the flow's own last tag: flows
-take turns, however many tasks each has. A task without a flow joins right behind the head. Newcomers always
-land behind the head, so the head of the line is finite work and nothing waits for ever.
+A line is (kind, lane, priority); tasks in it are claimed by rising tag. Tasks belong to flows: a fairness key is a
+flow, each job is a flow of its tenant, and the lone tasks of a tenant are one more. A flow's next task is tagged one
+step behind the later of the line's head and the flow's own last tag. The step is 1 for a key, and for a flow of a
+tenant the number of that tenant's flows in the line: the flows of a tenant share one turn. Newcomers always land behind
+the head, so the head of the line is finite work and nothing waits for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+MAX_CROWD = 32
+"""How many flows of a tenant are counted: with more, each takes a step as if there were this many."""
 
 
 class Line(NamedTuple):
@@ -21,23 +25,59 @@ class Line(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A task that asks for a tag."""
+    """A task that asks for a tag. `tenant` is None for a flow that shares its turn with no other."""
 
     line: Line
     flow: str | None
+    tenant: str | None = None
 
 
-def tags(places: Iterable[Place], heads: Mapping[Line, int], tails: Mapping[tuple[Line, str], int]) -> list[int]:
-    """One tag per place. `heads`: the lowest tag of a line; `tails`: the highest of a flow in a line."""
+def flow_of(fairness_key: str | None, tenant: str, job_id: str | None) -> str:
+    """The flow of a new task; the flows of a tenant begin with its name and a slash, which no tenant's name has."""
+    return fairness_key or f"{tenant}/{job_id or ''}"
+
+
+def place_of(line: Line, flow: str | None, tenant: str, job_id: str | None) -> Place:
+    """The place of a stored task; ledgers of earlier versions have tasks without a flow, and jobs by their id."""
+    return Place(line, flow, tenant if flow == flow_of(None, tenant, job_id) else None)
+
+
+def flow_range(tenant: str) -> tuple[str, str]:
+    """The flows of a tenant: from the first, up to and without the second."""
+    return f"{tenant}/", f"{tenant}0"
+
+
+def tags(
+    places: Iterable[Place],
+    heads: Mapping[Line, int],
+    tails: Mapping[tuple[Line, str], int],
+    crowds: Mapping[tuple[Line, str], int],
+) -> list[int]:
+    """Return one tag for each place.
+
+    `heads` has the lowest tag of a line, `tails` the highest of a flow in a line, `crowds` how many flows of a tenant
+    stand in a line.
+    """
     last: dict[tuple[Line, str], int] = {}
+    steps: dict[tuple[Line, str], int] = {}
+    crowd = dict(crowds)
     given = []
-    for line, flow in places:
+    for line, flow, tenant in places:
         head = heads.get(line, 0)
         if flow is None:
             given.append(head + 1)
             continue
         key = (line, flow)
-        tag = max(last.get(key, tails.get(key, 0)), head) + 1
-        last[key] = tag
-        given.append(tag)
+        tail = last.get(key, tails.get(key, 0))
+        if key not in steps:
+            steps[key] = 1 if tenant is None else _step(crowd, (line, tenant), joins=tail < max(head, 1))
+        last[key] = max(tail, head) + steps[key]
+        given.append(last[key])
     return given
+
+
+def _step(crowd: dict[tuple[Line, str], int], key: tuple[Line, str], *, joins: bool) -> int:
+    """How many flows of the tenant share its turn, with the one that asks, which may only join the line now."""
+    count = crowd.get(key, 0) + joins
+    crowd[key] = count
+    return max(1, min(count, MAX_CROWD))

@@ -14,6 +14,7 @@ from forebay.model.exchange import Acted, Settle, Usage
 from forebay.model.job import Event, Job, NewJob, member
 from forebay.model.task import Attempt, NewTask, Role, Status, Task, WaitReason
 from forebay.rules import announcing, rollup
+from forebay.rules.fairness import flow_of
 from forebay.rules.rollup import Ended, Hole
 from forebay.rules.settlement import Ending, Move, after
 
@@ -97,7 +98,7 @@ def new_task(new: NewTask, job: Job | None, now: float) -> Task:
         new.chunk_index,
         job.generation if job else 1,
         new.priority,
-        new.fairness_key or (job.id if job else None),
+        flow_of(new.fairness_key, new.tenant, job.id if job else None),
         None,
         new.tags,
         new.idempotency_key,

@@ -6,7 +6,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.rules.fairness import Line, Place, tags
+from forebay.rules.fairness import MAX_CROWD, Line, Place, flow_of, place_of, tags
 
 LINE = Line("page", "page@adobe", 0)
 OTHER = Line("page", "page@adobe", 5)
@@ -31,7 +31,7 @@ class Waiting:
             for flow in {name for _, _, name in self._heap}
             if flow is not None
         }
-        given = tags([Place(LINE, flow) for flow in flows], heads, tails)
+        given = tags([Place(LINE, flow) for flow in flows], heads, tails, {})
         for flow, tag in zip(flows, given, strict=True):
             heapq.heappush(self._heap, (tag, next(self._order), flow))
         return given
@@ -46,24 +46,24 @@ class Waiting:
 
 
 def test_the_first_of_an_empty_line_is_tagged_one_and_its_flow_goes_on_from_there() -> None:
-    assert tags([Place(LINE, "a")] * 3, {}, {}) == [1, 2, 3]
-    assert tags([Place(LINE, None)] * 3, {}, {}) == [1, 1, 1]
+    assert tags([Place(LINE, "a")] * 3, {}, {}, {}) == [1, 2, 3]
+    assert tags([Place(LINE, None)] * 3, {}, {}, {}) == [1, 1, 1]
 
 
 def test_a_flow_goes_on_behind_the_later_of_the_head_and_its_own_last() -> None:
     place = Place(LINE, "a")
-    assert tags([place], {LINE: 7}, {(LINE, "a"): 20}) == [21]
-    assert tags([place], {LINE: 20}, {(LINE, "a"): 7}) == [21]
-    assert tags([place, place], {LINE: 20}, {(LINE, "b"): 90}) == [21, 22]
+    assert tags([place], {LINE: 7}, {(LINE, "a"): 20}, {}) == [21]
+    assert tags([place], {LINE: 20}, {(LINE, "a"): 7}, {}) == [21]
+    assert tags([place, place], {LINE: 20}, {(LINE, "b"): 90}, {}) == [21, 22]
 
 
 def test_a_task_without_a_flow_joins_right_behind_the_head() -> None:
-    assert tags([Place(LINE, None)], {LINE: 7}, {(LINE, "a"): 20}) == [8]
+    assert tags([Place(LINE, None)], {LINE: 7}, {(LINE, "a"): 20}, {}) == [8]
 
 
 def test_lines_do_not_mix() -> None:
     places = [Place(LINE, "a"), Place(OTHER, "a"), Place(LINE, "a"), Place(OTHER, None)]
-    assert tags(places, {LINE: 10, OTHER: 50}, {(LINE, "a"): 30}) == [31, 51, 32, 51]
+    assert tags(places, {LINE: 10, OTHER: 50}, {(LINE, "a"): 30}, {}) == [31, 51, 32, 51]
 
 
 @given(BACKLOGS, BACKLOGS, st.booleans())
@@ -96,7 +96,7 @@ def test_any_number_of_flows_take_turns(backlogs: list[int]) -> None:
 def test_a_job_of_two_is_not_starved_by_one_of_ten_thousand(served_before: int) -> None:
     # The huge job's tags run from 1 on, one each; what is served already is gone from the line.
     head = served_before + 1
-    small = tags([Place(LINE, "small")] * 2, {LINE: head}, {(LINE, "huge"): 10_000})
+    small = tags([Place(LINE, "small")] * 2, {LINE: head}, {(LINE, "huge"): 10_000}, {})
     waiting = sorted([(tag, 0, "huge") for tag in range(head, 10_001)] + [(tag, 1, "small") for tag in small])
     assert [flow for _, _, flow in waiting[:5]].count("small") == 2
 
@@ -167,3 +167,45 @@ def test_nobody_waits_for_ever_behind_steady_newcomers(waiting: list[str | None]
         newcomer = newcomers[turn % len(newcomers)]
         line.arrive(f"new {turn}" if newcomer == "a newcomer each time" else newcomer)
     raise AssertionError(f"{sorted(left)} of {len(waiting)} still wait after {bound} others were served")
+
+
+def test_the_flows_of_a_tenant_share_one_turn() -> None:
+    third = Place(LINE, "acme/third", "acme")
+    assert tags([third, third], {LINE: 7}, {}, {(LINE, "acme"): 2}) == [10, 13]
+    assert tags([third], {LINE: 7}, {(LINE, "acme/third"): 9}, {(LINE, "acme"): 3}) == [12]
+
+
+def test_flows_that_join_together_count_each_other() -> None:
+    places = [Place(LINE, f"acme/{n}", "acme") for n in range(3)]
+    assert tags(places, {}, {}, {}) == [1, 2, 3]
+
+
+def test_a_flow_that_has_left_the_line_counts_once_when_it_comes_back() -> None:
+    place = Place(LINE, "acme/", "acme")
+    assert tags([place], {LINE: 20}, {(LINE, "acme/"): 7}, {(LINE, "acme"): 1}) == [22]
+
+
+def test_a_tenant_with_very_many_flows_takes_bounded_steps() -> None:
+    place = Place(LINE, "acme/new", "acme")
+    assert tags([place], {LINE: 5}, {}, {(LINE, "acme"): MAX_CROWD}) == [5 + MAX_CROWD]
+
+
+def test_a_place_belongs_to_its_tenant_unless_a_key_was_given() -> None:
+    assert flow_of(None, "acme", None) == "acme/"
+    assert flow_of(None, "acme", "job1") == "acme/job1"
+    assert flow_of("eu", "acme", "job1") == "eu"
+    assert place_of(LINE, "acme/job1", "acme", "job1").tenant == "acme"
+    # Keys, and what an earlier version stored: a job's id, or nothing.
+    for flow in ("eu", "acme/x", "job1", None):
+        assert place_of(LINE, flow, "acme", "job1") == Place(LINE, flow, None)
+
+
+@given(st.integers(1, 200))
+def test_one_document_is_not_starved_by_a_tenant_that_has_many(jobs: int) -> None:
+    crowds: dict[tuple[Line, str], int] = {}
+    loud = []
+    for n in range(jobs):
+        loud += tags([Place(LINE, f"loud/{n}", "loud")], {LINE: 1} if n else {}, {}, crowds)
+        crowds[LINE, "loud"] = min(n + 1, MAX_CROWD)
+    (quiet,) = tags([Place(LINE, "quiet/1", "quiet")], {LINE: 1}, {}, crowds)
+    assert sum(tag < quiet for tag in loud) <= 2

@@ -60,7 +60,7 @@ def test_a_lone_task_is_a_unit_of_its_own() -> None:
     assert (task.max_retries, task.max_reschedules, task.idempotency_key) == (1, 2, "k")
     assert (task.payload, task.payload_blob, task.payload_hash) == ({"page": 1}, BLOB, new.payload_hash)
     assert (task.created_at, task.available_at, task.wait_reason) == (NOW, NOW, None)
-    assert (task.flow, task.tag, task.claim_count, task.attempt_count) == (None, None, 0, 0)
+    assert (task.flow, task.tag, task.claim_count, task.attempt_count) == ("acme/", None, 0, 0)
 
 
 @pytest.mark.parametrize("role", [Role.SPLIT, Role.MERGE, Role.FOLLOW])
@@ -102,7 +102,7 @@ def test_a_job_begins_with_its_chunks_counted() -> None:
     assert [(event.name, event.number, event.at, dict(event.fields)) for event in unit.events] == [
         ("job_created", 1, NOW, {"chunks": 3})
     ]
-    assert {(task.job_id, task.flow, task.tenant) for task in unit.tasks.values()} == {(new.id, new.id, "acme")}
+    assert {(task.job_id, task.flow, task.tenant) for task in unit.tasks.values()} == {(new.id, f"acme/{new.id}", "acme")}
 
 
 def test_a_job_that_has_to_be_split_has_no_chunks_yet() -> None:
@@ -116,7 +116,7 @@ def test_a_fairness_key_goes_before_the_job() -> None:
     (own,) = made(NewTask(kind="work", fairness_key="acme")).tasks.values()
     assert own.flow == "acme"
     units.add(unit, [chunk(1, fairness_key="acme")], NOW)
-    assert [task.flow for task in unit.tasks.values()] == [unit.id, "acme"]
+    assert [task.flow for task in unit.tasks.values()] == [f"default/{unit.id}", "acme"]
 
 
 def test_a_task_that_is_there_already_stays_as_it_is() -> None:

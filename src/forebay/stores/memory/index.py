@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import count
 
 from forebay.model.task import Status, Task
-from forebay.rules.fairness import Line, Place, tags
+from forebay.rules.fairness import MAX_CROWD, Line, place_of, tags
 
 Entry = tuple[int, float, int, str]
 
@@ -21,6 +21,7 @@ class Index:
         self._lines: dict[str, dict[Line, list[Entry]]] = defaultdict(lambda: defaultdict(list))
         self._later: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
         self._tails: dict[tuple[Line, str], int] = {}
+        self._flows: dict[tuple[Line, str], dict[str, None]] = defaultdict(dict)
         self._order: dict[str, int] = {}
         self._next = count()
 
@@ -40,14 +41,31 @@ class Index:
 
     def tags(self, tasks: Iterable[Task]) -> list[int]:
         """A place in line for each of the tasks, which join it in this order."""
-        places = [Place(_line(task), task.flow) for task in tasks]
+        places = [place_of(_line(task), task.flow, task.tenant, task.job_id) for task in tasks]
         heads = {line: head[0] for line in {place.line for place in places} if (head := self._head(line))}
+        shared = {(place.line, place.tenant) for place in places if place.tenant is not None}
+        crowds = {(line, tenant): self._crowd(line, tenant, heads.get(line, 0)) for line, tenant in shared}
         # A flow whose last tag is behind the head has nothing waiting: what it had is forgotten here.
-        given = tags(places, heads, self._tails)
+        given = tags(places, heads, self._tails, crowds)
         for place, tag in zip(places, given, strict=True):
             if place.flow is not None:
                 self._tails[place.line, place.flow] = tag
+            if place.flow is not None and place.tenant is not None:
+                self._flows[place.line, place.tenant][place.flow] = None
         return given
+
+    def _crowd(self, line: Line, tenant: str, head: int) -> int:
+        """How many flows of a tenant stand in a line, as far as that is counted; those that left it are dropped."""
+        flows = self._flows[line, tenant]
+        count = 0
+        for flow in list(flows):
+            if self._tails.get((line, flow), 0) < max(head, 1):
+                del flows[flow]
+                continue
+            count += 1
+            if count == MAX_CROWD:
+                break
+        return count
 
     def due(self, kind: str, now: float, most: int) -> list[Task]:
         """Take out up to `most` delayed tasks whose time has come."""
@@ -111,6 +129,8 @@ class Index:
         self._lines[line.kind].pop(line, None)
         for key in [key for key in self._tails if key[0] == line]:
             del self._tails[key]
+        for key in [key for key in self._flows if key[0] == line]:
+            del self._flows[key]
         return None
 
 

@@ -144,18 +144,22 @@ class ObjectsLedger(UnitLedger):
         """Give those whose time has come their place in line, and keep it with them."""
         heads: dict[Line, int] = {}
         tails: dict[tuple[Line, str], int] = {}
+        flows: dict[tuple[Line, str], set[str]] = defaultdict(set)
         for task in placed:
             line, tag = _line(task), task.tag or 0
             heads[line] = min(tag, heads.get(line, tag))
             if task.flow is not None:
                 tails[line, task.flow] = max(tag, tails.get((line, task.flow), 0))
-        given = fairness.tags([Place(_line(task), task.flow) for task in due], heads, tails)
+            if (tenant := _place(task).tenant) is not None and task.flow is not None:
+                flows[line, tenant].add(task.flow)
+        crowds = {key: len(names) for key, names in flows.items()}
+        given = fairness.tags(map(_place, due), heads, tails, crowds)
         ready = [task._replace(tag=tag, wait_reason=None) for task, tag in zip(due, given, strict=True)]
         by_unit: dict[str, dict[str, Task]] = defaultdict(dict)
         for task in ready:
             by_unit[task.unit_id][task.id] = task
         for unit_id, tasks in by_unit.items():
-            self._change(unit_id, partial(_place, tasks=tasks))
+            self._change(unit_id, partial(_put_in_line, tasks=tasks))
         return ready
 
     def _next_due(self, kind: str, now: float) -> float | None:
@@ -302,7 +306,7 @@ class ObjectsLedger(UnitLedger):
         self.closed = True
 
 
-def _place(unit: Unit, tasks: dict[str, Task]) -> None:
+def _put_in_line(unit: Unit, tasks: dict[str, Task]) -> None:
     for task in tasks.values():
         stored = unit.tasks.get(task.id)
         if (
@@ -327,6 +331,10 @@ def _audit(line: dict[str, Any]) -> Audit:
 
 def _line(task: Task) -> Line:
     return Line(task.kind, task.lane, task.priority)
+
+
+def _place(task: Task) -> Place:
+    return fairness.place_of(_line(task), task.flow, task.tenant, task.job_id)
 
 
 def _since(task: Task) -> float:

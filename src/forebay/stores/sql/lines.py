@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -192,7 +193,7 @@ def _lines(
 
 
 def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
-    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, job."""
+    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, job, tenant."""
     counts: dict[str, int] = {}
     for want in wants:
         counts[want.kind] = counts.get(want.kind, 0) + want.count
@@ -202,29 +203,40 @@ def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
 
 def promote(tx: Transaction, found: Sequence[Any]) -> Steps[None]:
     if found:
-        places = [Place(Line(*row[1:4]), row[4]) for row in found]
-        heads, tails = yield from tx.ask(*ends(places))
-        tags = fairness.tags(places, *_known_ends(heads, tails))
+        places = [fairness.place_of(Line(*row[1:4]), row[4], row[6], row[5]) for row in found]
+        answers = yield from tx.ask(*ends(places))
+        tags = fairness.tags(places, *_known_ends(*answers))
         tx.write("promote", given=[[row[0], tag] for row, tag in zip(found, tags, strict=True)])
 
 
-def ends(places: Iterable[Place]) -> tuple[Statement, Statement]:
-    """Asks where the lines of these places begin, and where their flows end."""
+def ends(places: Iterable[Place]) -> tuple[Statement, Statement, Statement]:
+    """Ask where the lines of these places begin, where their flows end, and how many flows their tenants have."""
     distinct = set(places)
     lines = [list(line) for line in {place.line for place in distinct}]
-    flows = [[*line, flow] for line, flow in distinct if flow is not None]
-    return ask("heads", lines=lines), ask("tails", flows=flows)
+    flows = [[*line, flow] for line, flow, _ in distinct if flow is not None]
+    shared = {(line, tenant) for line, _, tenant in distinct if tenant is not None}
+    tenants = [[*line, tenant, *fairness.flow_range(tenant)] for line, tenant in shared]
+    return (
+        ask("heads", lines=lines),
+        ask("tails", flows=flows),
+        ask("crowds", tenants=tenants, most=fairness.MAX_CROWD),
+    )
 
 
-def _known_ends(heads: Sequence[Any], tails: Sequence[Any]) -> tuple[dict[Line, int], dict[tuple[Line, str], int]]:
+_Ends = tuple[dict[Line, int], dict[tuple[Line, str], int], dict[tuple[Line, str], int]]
+
+
+def _known_ends(heads: Sequence[Any], tails: Sequence[Any], crowds: Sequence[Any]) -> _Ends:
     return (
         {Line(*row[:3]): row[3] for row in heads if row[3] is not None},
         {(Line(*row[:3]), row[3]): row[4] for row in tails if row[4] is not None},
+        {(Line(*row[:3]), row[3]): row[4] for row in crowds},
     )
 
 
 def place_of(new: NewTask, job_id: str | None) -> Place:
-    return Place(Line(new.kind, new.lane, new.priority), new.fairness_key or job_id)
+    flow = fairness.flow_of(new.fairness_key, new.tenant, job_id)
+    return Place(Line(new.kind, new.lane, new.priority), flow, None if new.fairness_key else new.tenant)
 
 
 def places_of(tasks: Iterable[Task]) -> list[Place]:
@@ -232,10 +244,10 @@ def places_of(tasks: Iterable[Task]) -> list[Place]:
     known: dict[tuple[Any, ...], Place] = {}
     places = []
     for task in tasks:
-        key = (task.kind, task.lane, task.priority, task.flow)
+        key = (task.kind, task.lane, task.priority, task.flow, task.tenant, task.job_id)
         place = known.get(key)
         if place is None:
-            place = known[key] = Place(Line(*key[:3]), task.flow)
+            place = known[key] = fairness.place_of(Line(*key[:3]), *key[3:])
         places.append(place)
     return places
 
@@ -251,11 +263,11 @@ class Newcomers:
         """Write them; those that are due get their place in line at once."""
         if not tasks:
             return
-        buried, heads, tails = answers
+        buried, *known = answers
         tokens = dict(buried)
         due_ = [task for task in tasks if task.available_at <= tx.now]
         places = places_of(due_)
-        tags = fairness.tags(places, *_known_ends(heads, tails))
+        tags = fairness.tags(places, *_known_ends(*known))
         tag_of = dict(zip((task.id for task in due_), tags, strict=True))
         added: list[tuple[Any, ...]] = []
         payloads: list[str | None] = []
@@ -273,25 +285,35 @@ class Newcomers:
 
 
 def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None]) -> None:
-    """Many mostly differ by their ids and payloads alone: what they have in common goes out once."""
-    if len({row[1:] for row in added}) == 1:
-        _write_alike(tx, added[0], [row[0] for row in added], payloads)
+    """Many mostly differ by their ids, payloads and places alone: what they have in common goes out once."""
+    if len({(*row[1:_TAG], *row[_TAG + 1 :]) for row in added}) == 1 and (step := _step([row[_TAG] for row in added])):
+        _write_alike(tx, added[0], step, [row[0] for row in added], payloads)
     else:
         tx.write("add_tasks", rows=added, payloads=payloads)
 
 
-def _write_alike(tx: Transaction, one: tuple[Any, ...], ids: Sequence[str], payloads: Sequence[str | None]) -> None:
-    tx.write("add_alike", ids=ids, payloads=payloads, **dict(zip(_ALIKE, one[1:], strict=True)))
+def _step(tags: Sequence[int | None]) -> int | None:
+    """By how much each tag is above the one before it; None if they do not rise evenly."""
+    if len(tags) == 1 or tags[0] is None:
+        return 1  # those without a tag differ in nothing
+    between = {after - before for before, after in pairwise(tags) if before is not None and after is not None}
+    return between.pop() if len(between) == 1 else None
+
+
+def _write_alike(
+    tx: Transaction, first: tuple[Any, ...], step: int, ids: Sequence[str], payloads: Sequence[str | None]
+) -> None:
+    tx.write("add_alike", ids=ids, payloads=payloads, step=step, **dict(zip(_ALIKE, first[1:], strict=True)))
 
 
 def add_bulk(tx: Transaction, bulk: Bulk) -> Steps[None]:
-    """Tasks without a flow, whose ids nobody ever had: they share one place."""
+    """Tasks of one flow, whose ids nobody ever had."""
     place = place_of(bulk.first, None)
-    heads, tails = yield from tx.ask(*ends([place]))
+    answers = yield from tx.ask(*ends([place]))
     task = new_task(bulk.first, None, tx.now)
-    (tag,) = fairness.tags([place], *_known_ends(heads, tails))
-    one = _added_row(task, tag if task.available_at <= tx.now else None, 0)
-    _write_alike(tx, one, bulk.ids, bulk.texts)
+    tag, following = fairness.tags([place, place], *_known_ends(*answers))
+    first = _added_row(task, tag if task.available_at <= tx.now else None, 0)
+    _write_alike(tx, first, following - tag, bulk.ids, bulk.texts)
     tx.woken = True
 
 
@@ -325,6 +347,7 @@ _ADDED = (
     "page_start",
     "page_end",
 )
+_TAG = len(_ADDED)
 _ALIKE = (*_ADDED[1:], "tag", "tags", "claim_count")
 _added = itemgetter(*map(Task._fields.index, _ADDED))
 

@@ -9,12 +9,10 @@ from forebay.model.bulk import Bulk
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Hold, Release, Remembered, Renewal, Session, Submitted
 from forebay.model.job import NewJob
-from forebay.model.names import lane_of
 from forebay.model.task import NewTask, Task
 from forebay.rules import settlement
 from forebay.rules import unit as units
 from forebay.rules.actions import DONE, ROTATE
-from forebay.rules.fairness import Line, Place
 from forebay.stores.sql import ending, lines, rows
 from forebay.stores.sql.acting import record, recorded
 from forebay.stores.sql.ending import Finished
@@ -28,19 +26,20 @@ _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in wh
 
 def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Submitted]]:
     """An id that was drawn is stored already only if it comes a second time, which the database refuses."""
-    if isinstance(batch, Bulk) and not tx.careful and batch.first.fairness_key is None:
+    if isinstance(batch, Bulk) and not tx.careful:
         yield from lines.add_bulk(tx, batch)
         return [Submitted(drawn, "created") for drawn in batch.ids]
-    asked, places = [], set()
+    asked: list[str] = []
+    stands: dict[tuple[object, ...], tuple[NewTask, str | None]] = {}  # of those that stand alike, one
     for new in batch:
         if isinstance(new, NewTask):
             asked.append(new.id)
-            places.add((new.kind, new.limit, new.priority, new.fairness_key))
+            stands[new.kind, new.limit, new.priority, new.fairness_key, new.tenant] = (new, None)
         else:
             asked += [new.id, *(task.id for task in new.tasks)]
-            places.update((task.kind, task.limit, task.priority, task.fairness_key or new.id) for task in new.tasks)
-    stands = [Place(Line(kind, lane_of(kind, limit), priority), flow) for kind, limit, priority, flow in places]
-    newcomers = Newcomers(asked, stands)
+            for task in new.tasks:
+                stands[task.kind, task.limit, task.priority, task.fairness_key, new.id, "job"] = (task, new.id)
+    newcomers = Newcomers(asked, [lines.place_of(*each) for each in stands.values()])
     doubtful = [new.id for new in batch if tx.careful or isinstance(new, NewJob) or not new.drawn]
     stored, *answers = yield from tx.ask(ask("known", ids=doubtful), *newcomers.questions)
     known: dict[str, tuple[type, str | None]] = {row[0]: (NewJob if row[2] else NewTask, row[1]) for row in stored}

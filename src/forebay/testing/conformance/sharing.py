@@ -1,10 +1,12 @@
-"""Promises of fairness: a huge job and a small one interleave, and keys take turns."""
+"""Promises of fairness: a huge job and a small one interleave, and keys and tenants take turns."""
 
 from __future__ import annotations
 
 from forebay.clock import ManualClock
+from forebay.model.bulk import Bulk
 from forebay.model.exchange import Settle
 from forebay.model.outcome import Rescheduled
+from forebay.model.payload import JsonText
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put
 from forebay.testing.workers import Worker, job_of, lone
@@ -79,6 +81,40 @@ class FairnessPromises(LedgerCase):
         claims = worker.claim(10)
         for key in ("a", "b"):
             assert [task.payload for task in claims if task.flow == key] == [*range(5)]
+
+    def test_tenants_take_turns_without_a_fairness_key(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, tenant="loud") for n in range(self.huge)))
+        put(ledger, *(lone(n, tenant="quiet") for n in range(3)))
+        assert [task.tenant for task in worker.claim(HANDFUL)].count("quiet") == 3
+
+    def test_tenants_take_turns_when_many_tasks_are_submitted_at_once(self, ledger: Ledger, worker: Worker) -> None:
+        ledger.submit(Bulk(lone(tenant="loud"), [JsonText(str(n)) for n in range(self.huge)]))
+        put(ledger, *(lone(n, tenant="quiet") for n in range(3)))
+        claims = worker.claim(HANDFUL)
+        assert [task.tenant for task in claims].count("quiet") == 3
+        assert [task.payload for task in claims if task.tenant == "loud"] == [*range(HANDFUL - 3)]
+
+    def test_a_tenant_with_many_jobs_does_not_starve_one_with_a_single_job(
+        self, ledger: Ledger, worker: Worker
+    ) -> None:
+        for _ in range(self.huge // 2):
+            put(ledger, job_of(2, tenant="loud"))
+        quiet = job_of(2, tenant="quiet")
+        put(ledger, quiet)
+        assert [task.job_id for task in worker.claim(HANDFUL)].count(quiet.id) == 2
+
+    def test_delayed_tasks_of_tenants_take_turns_once_they_are_due(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        put(ledger, *(lone(n, tenant="loud", delay_s=1.0) for n in range(30)))
+        put(ledger, *(lone(n, tenant="quiet", delay_s=2.0) for n in range(3)))
+        clock.advance(3)
+        assert [task.tenant for task in worker.claim(HANDFUL)].count("quiet") == 3
+
+    def test_a_fairness_key_stands_above_the_tenant(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, tenant="loud") for n in range(self.huge)))
+        put(ledger, *(lone(n, tenant="loud", fairness_key="urgent") for n in range(3)))
+        assert [task.flow for task in worker.claim(HANDFUL)].count("urgent") == 3
 
     def test_priority_goes_before_fairness(self, ledger: Ledger, worker: Worker) -> None:
         put(ledger, *(lone(n, fairness_key="a", priority=1) for n in range(20)))

@@ -1,4 +1,5 @@
--- Adds pending tasks that differ by their ids and payloads alone. :ids values, :payloads values, JSON text, :kind, :lane,
+-- Adds pending tasks that differ by their ids, payloads and tags alone; the tag of the first is :tag, or NULL for all, and
+-- rises by :step from one to the next. :ids values, :payloads values, JSON text, :kind, :lane,
 -- :tenant, :role, :job_id, :chunk_index, :generation, :priority, :flow, :idempotency_key, :payload_hash, :payload_blob,
 -- :timeout_s, :deadline_at, :max_retries, :max_reschedules, :available_at, :wait_reason, :requested_retry_count,
 -- :page_start, :page_end, :tag, :tags, :claim_count, :now. No reply.
@@ -12,10 +13,10 @@ WITH added AS (
            :generation::bigint, :priority::integer, :flow::text, :idempotency_key::text, :payload_hash::text,
            :payload_blob::text, :timeout_s::float8, :deadline_at::float8, :max_retries::bigint,
            :max_reschedules::bigint, :available_at::float8, :wait_reason::text, :requested_retry_count::bigint,
-           :page_start::bigint, :page_end::bigint, :tag::bigint, :tags::text, :claim_count::bigint, 'pending', :now,
-           CASE WHEN :tag::bigint IS NULL THEN :available_at::float8 END
-    FROM unnest(:ids::text[], :payloads::text[]) AS r (id, payload)
-    RETURNING seq
+           :page_start::bigint, :page_end::bigint, :tag::bigint + (r.place - 1) * :step::bigint, :tags::text,
+           :claim_count::bigint, 'pending', :now, CASE WHEN :tag::bigint IS NULL THEN :available_at::float8 END
+    FROM unnest(:ids::text[], :payloads::text[]) WITH ORDINALITY AS r (id, payload, place)
+    RETURNING seq, tag
 ), tagged AS (
     INSERT INTO forebay_task_tags
     SELECT DISTINCT g.tag, a.seq
@@ -24,7 +25,7 @@ WITH added AS (
     WHERE :tags::text IS NOT NULL
 )
 INSERT INTO forebay_ready
-SELECT seq, :kind::text, :lane::text, :priority::integer, :tag::bigint, :available_at::float8, :flow::text,
-       :job_id::text, :role::text
+SELECT seq, :kind::text, :lane::text, :priority::integer, tag, :available_at::float8, :flow::text, :job_id::text,
+       :role::text
 FROM added
-WHERE :tag::bigint IS NOT NULL
+WHERE tag IS NOT NULL

@@ -1,4 +1,5 @@
--- Adds pending tasks that differ by their ids and payloads alone. :ids values, :payloads values, JSON text, :kind, :lane,
+-- Adds pending tasks that differ by their ids, payloads and tags alone; the tag of the first is :tag, or NULL for all, and
+-- rises by :step from one to the next. :ids values, :payloads values, JSON text, :kind, :lane,
 -- :tenant, :role, :job_id, :chunk_index, :generation, :priority, :flow, :idempotency_key, :payload_hash, :payload_blob,
 -- :timeout_s, :deadline_at, :max_retries, :max_reschedules, :available_at, :wait_reason, :requested_retry_count,
 -- :page_start, :page_end, :tag, :tags, :claim_count, :now. No reply.
@@ -9,7 +10,7 @@ INSERT INTO tasks (
 )
 SELECT value, :kind, :lane, :tenant, :role, :job_id, :chunk_index, :generation, :priority, :flow, :idempotency_key,
        :payload_hash, :payload_blob, :timeout_s, :deadline_at, :max_retries, :max_reschedules, :available_at,
-       :wait_reason, :requested_retry_count, :page_start, :page_end, :tag, :tags, :claim_count, 'pending', :now
+       :wait_reason, :requested_retry_count, :page_start, :page_end, :tag + key * :step, :tags, :claim_count, 'pending', :now
 FROM json_each(:ids);
 
 -- They got the next numbers in turn.
