@@ -29,11 +29,14 @@ ForebayError
 ├── ResultCorrupt         stored bytes do not have the sha256 they are known by
 └── StoreError            the store did not do it, or may not have
     ├── StoreUnreachable
+    │   └── StoreMissing  there is no ledger yet at that address
     ├── StoreBusy         another process holds the lock for too long
     ├── StoreFull
     ├── StoreReadOnly
     ├── StoreCorrupt      no database, or a damaged one
-    ├── SchemaTooNew
+    ├── SchemaTooNew      the ledger was migrated by a newer version
+    ├── SchemaTooOld      the ledger has to be migrated first
+    ├── WrongEnvironment  the ledger belongs to another environment
     ├── StoreClosed
     └── MaybeApplied      no answer: repeat the call by its id
 """
@@ -257,6 +260,10 @@ class StoreUnreachable(StoreError):
     public = "A store does not answer."
 
 
+class StoreMissing(StoreUnreachable):
+    code = "store_missing"
+
+
 class StoreBusy(StoreError):
     code = "store_busy"
     public = "A store is too busy."
@@ -278,6 +285,14 @@ class StoreCorrupt(StoreError):
 
 class SchemaTooNew(StoreError):
     code = "schema_too_new"
+
+
+class SchemaTooOld(StoreError):
+    code = "schema_too_old"
+
+
+class WrongEnvironment(StoreError):
+    code = "wrong_environment"
 
 
 class StoreClosed(StoreError):

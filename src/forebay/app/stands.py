@@ -14,6 +14,7 @@ from forebay.engine.content import Content
 from forebay.engine.registry import Registry
 from forebay.engine.submission import Submissions
 from forebay.model.exchange import Session
+from forebay.stores.access import Access
 from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 class Stands:
     """Nothing is read, written or opened before it is needed, so that any process may import it."""
+
+    access = Access.USE
+    """What opening the ledger may do to it: commands that only look leave it as it is."""
 
     def __init__(
         self,
@@ -75,9 +79,8 @@ class Stands:
         return self.settings.ledger if given is None else given if isinstance(given, str) else None
 
     def _open_ledger(self) -> Ledger:
-        if isinstance(self._given_ledger, str):
-            return open_ledger(self._given_ledger)
-        return open_ledger(self.settings.ledger)
+        address = self._given_ledger if isinstance(self._given_ledger, str) else self.settings.ledger
+        return open_ledger(address, environment=self.settings.env, access=self.access)
 
     @property
     def limiter(self) -> Limiter:

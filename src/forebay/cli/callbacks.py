@@ -13,6 +13,7 @@ from forebay.cli.cells import cut, when
 from forebay.cli.opening import opened, who
 from forebay.cli.options import All, Ids, Reading
 from forebay.errors import BadInput
+from forebay.stores.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -79,14 +80,14 @@ def resend(*ids: Ids, every: All = False, common: Reading = _USUAL) -> int:
     """Those that failed for good, by id or all of them; an endpoint that was disabled is enabled by it."""
     if bool(ids) == every:
         raise BadInput("Say which callbacks are meant.", remedy="Give ids, or --all for all that failed.")
-    with opened(common, create=False) as app:
+    with opened(common) as app:
         targets = resolved(app, ids) if ids else _failed(app)
         return answer(app.callbacks.resend(*targets, who=who()), "to be sent again", common)
 
 
 def send_test(endpoint: Named, /, *, common: Reading = _USUAL) -> int:
     """By a worker, as all callbacks are; a URL that is not known yet becomes an endpoint."""
-    with opened(common, create=True) as app:
+    with opened(common, Access.USE) as app:
         made = app.callbacks.test(_known(app, endpoint))
     if common.output == "table":
         output.line(made.id)
@@ -99,7 +100,7 @@ def rotate(endpoint: Named, /, *, common: Reading = _USUAL) -> int:
     """The secret before it signs as well for a day, so that the receiver can change over."""
     from forebay.app.plain import plain
 
-    with opened(common, create=True) as app:
+    with opened(common, Access.USE) as app:
         rotated = app.callbacks.rotate(_known(app, endpoint), who=who())
         secret = app.callbacks.secret(rotated)
     if common.output == "table":

@@ -23,7 +23,7 @@ from forebay.cli.opening import settings_of
 from forebay.cli.options import Common
 from forebay.engine import strays
 from forebay.engine.signals import Retry
-from forebay.errors import ForebayError
+from forebay.errors import ForebayError, StoreMissing
 from forebay.failpoint import VARIABLE as FAILPOINTS
 from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.redact import mask_address
@@ -31,7 +31,9 @@ from forebay.processors.level import Level
 from forebay.processors.parser_child import NO_VERBS, Bounds
 from forebay.processors.parsers import Parsers
 from forebay.settings import Settings
-from forebay.stores.address import newest_schema, sqlite_file
+from forebay.stores.access import Access
+from forebay.stores.address import newest_schema, open_ledger, sqlite_file
+from forebay.stores.sql.ledger import SqlLedger
 from forebay.stores.sqlite.connection import check_version
 
 _LEAST_FREE = 1 << 30
@@ -108,19 +110,20 @@ def _variables(settings: Settings) -> Iterator[Finding]:
 def _ledger(settings: Settings) -> Iterator[Finding]:
     shown = mask_address(settings.ledger)
     try:
-        file = sqlite_file(settings.ledger)
-        if file is not None and not file.exists():
-            yield Finding("warn", "ledger", f"there is none at {shown} yet", "Run `forebay store init`.")
-            return
-        with Forebay(settings=settings) as app:
-            problems = app.ledger.check()
-            open_count = sum(n for (_, status), n in app.ledger.count().items() if not status.terminal)
+        with open_ledger(settings.ledger, environment=settings.env, access=Access.AS_IS) as ledger:
+            open_count = sum(n for (_, status), n in ledger.count().items() if not status.terminal)
+            problems = ledger.check()
+            environment = ledger.environment() if isinstance(ledger, SqlLedger) else None
+    except StoreMissing:
+        yield Finding("warn", "ledger", f"there is none at {shown} yet", "Run `forebay store init`.")
+        return
     except ForebayError as error:
         yield _failed("ledger", error)
         return
     newest = newest_schema(settings.ledger)
     schema = "" if newest is None else f", schema {newest}"
-    yield Finding("ok", "ledger", f"{shown}{schema}, {open_count} open tasks")
+    whose = f"environment {environment}" if environment else "of no environment before its first writer"
+    yield Finding("ok", "ledger", f"{shown}{schema}, {open_count} open tasks, {whose}")
     for problem in problems:
         yield Finding("fail", "ledger", problem, "Stop the workers and restore a backup.")
 

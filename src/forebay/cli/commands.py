@@ -65,6 +65,7 @@ COMMANDS = {
     "doctor": Command("Check this installation and say what to do.", "doctor:doctor"),
     "store init": Command("Create the home folder, the ledger and the blob store.", "store:init"),
     "store migrate": Command("Bring the ledger to the schema of this version.", "store:migrate"),
+    "store adopt": Command("Give the ledger to this environment (FOREBAY_ENV).", "store:adopt"),
     "store check": Command("Look for damage in the ledger.", "store:check"),
     "store gc": Command("Delete blobs that nothing points at.", "store:gc"),
     "store backup": Command("Copy the ledger to a new file while work goes on.", "store:backup"),

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from forebay.cli import output
 from forebay.cli.opening import opened, who
 from forebay.cli.options import Duration, Reading
+from forebay.stores.access import Access
 
 if TYPE_CHECKING:
     from forebay.model.key import ApiKey
@@ -37,7 +38,7 @@ def create(
     if lasts_s == 0:
         raise BadInput("A key for 0 s would never be good.", remedy="Give a longer time with --for, such as 30d.")
     expires_at = None if lasts_s is None else time.time() + lasts_s
-    with opened(common, create=True) as app:
+    with opened(common, Access.USE) as app:
         made = make(app, name, scope, tenant=tenant, expires_at=expires_at, who=who())
     if common.output != "table":
         output.write([_plain(made.key) | {"token": made.token}], common.output, one=True)

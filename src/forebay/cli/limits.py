@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.acting import confirmed
-from forebay.cli.opening import check_there, opened_limits, settings_of, who
+from forebay.cli.opening import opened_limits, settings_of, who
 from forebay.cli.options import All, Duration, LimitReading, Reading, Yes
 from forebay.errors import BadInput, StoreError
 
@@ -60,12 +60,12 @@ def _lanes(limiter: Limiter, name: str, common: LimitReading) -> list[tuple[Lane
 
     from forebay.app.explain import Explainer
     from forebay.engine.registry import Registry
+    from forebay.stores.access import Access
     from forebay.stores.address import open_ledger
 
     try:
         settings = settings_of(common)
-        check_there(settings)
-        with open_ledger(settings.ledger) as ledger:
+        with open_ledger(settings.ledger, environment=settings.env, access=Access.AS_IS) as ledger:
             return Explainer(ledger, lambda: limiter, Registry(), now=time.time()).lanes(name)
     except StoreError:
         return None

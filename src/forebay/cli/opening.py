@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from forebay.cli.options import Common, LimitReading
 from forebay.errors import BadInput, NotFound, StoreUnreachable
 from forebay.ids import shown
+from forebay.stores.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -41,25 +42,13 @@ def environment(common: Common) -> dict[str, str]:
 
 
 @contextmanager
-def opened(common: Common, *, create: bool = False) -> Iterator[Forebay]:
-    """Without `create`, a ledger that is not there yet is an error: looking must not make one."""
+def opened(common: Common, access: Access = Access.AS_IS) -> Iterator[Forebay]:
+    """Open the application of the settings. Unless `access` says more, its ledger is left as it is."""
     from forebay.app.forebay import Forebay
 
-    settings = settings_of(common)
-    if not create:
-        check_there(settings)
-    with Forebay(settings=settings) as app:
+    with Forebay(settings=settings_of(common)) as app:
+        app.access = access
         yield app
-
-
-def check_there(settings: Settings) -> None:
-    from forebay.stores.address import sqlite_file
-
-    file = sqlite_file(settings.ledger)
-    if file is not None and not file.exists():
-        raise StoreUnreachable(
-            f"There is no ledger at {file} yet:", remedy="submit something or run `forebay store init`."
-        )
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from forebay.cli.opening import opened, who
 from forebay.cli.options import Common, Reading
 from forebay.errors import BadInput, StoreUnreachable
 from forebay.ids import printable, shown
+from forebay.stores.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -27,7 +28,7 @@ def init(*, common: Common = _USUAL) -> None:
     from forebay.model.task import DEFAULT_TENANT
     from forebay.observe.redact import mask_address
 
-    with opened(common, create=True) as app:
+    with opened(common, Access.INIT) as app:
         _make_home(app.settings.home)
         output.line(f"ledger  {_ledger(app)}  {_schema(app)}")
         # The first blob makes the store; without one it would be taken for a disk that is not mounted.
@@ -39,11 +40,25 @@ def init(*, common: Common = _USUAL) -> None:
 
 
 def migrate(*, common: Common = _USUAL) -> None:
-    """Every command does so when it opens an older ledger; this one does nothing else."""
-    with opened(common) as app:
+    """Stop the workers of the older version first. On PostgreSQL nothing else migrates an older ledger."""
+    with opened(common, Access.MIGRATE) as app:
         output.line(f"{_ledger(app)}  {_schema(app)}")
         if app.limits.found() is not None:
             app.limiter.names()
+
+
+def adopt(*, common: Common = _USUAL) -> None:
+    """For a ledger that belongs to another one by mistake. Idempotency keys of the other one are not found any more."""
+    from forebay.cli.opening import settings_of
+    from forebay.stores.address import open_ledger
+    from forebay.stores.sql.ledger import SqlLedger
+
+    settings = settings_of(common)
+    with open_ledger(settings.ledger, access=Access.AS_IS) as ledger:
+        if not isinstance(ledger, SqlLedger):
+            raise BadInput("A ledger in memory belongs to its process.", remedy="Name one that is kept.")
+        ledger.give_to(settings.env)
+        output.line(f"{ledger.place}  environment {settings.env}")
 
 
 def check(*, common: Reading = _USUAL_READING) -> int:

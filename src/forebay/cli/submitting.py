@@ -10,6 +10,7 @@ from forebay.cli import output
 from forebay.cli.opening import opened
 from forebay.cli.options import Reading, Wait, WaitTimeout
 from forebay.errors import BadInput
+from forebay.stores.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
@@ -64,7 +65,7 @@ def submit(
         "tags": tag and tuple(tag),
     }
     options = {name: value for name, value in options.items() if value is not None}
-    with opened(common, create=True) as app:
+    with opened(common, Access.USE) as app:
         if bulk is None:
             payload = None if given is None else reading.payload(given)
             answers = [app.submit(kind, payload, idempotency_key=idempotency_key, **options)]

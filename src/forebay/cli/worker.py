@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -32,7 +32,8 @@ _MAX_CONCURRENCY = 1000
 _MAX_PROCESSES = 1024
 _MAX_PORT = 65_535
 _NOT_THEIRS = {__name__, "forebay.app.target", "importlib"}
-_COLUMNS = ("worker", "session", "kinds", "opened", "renewed", "expires", "runs")
+_COLUMNS = ("worker", "host", "version", "session", "kinds", "opened", "renewed", "expires", "runs")
+_SHOWN_KINDS = 3
 
 
 def worker(
@@ -190,6 +191,12 @@ def _where(error: BaseException) -> str:
     return "" if place is None else f" ({place.tb_frame.f_code.co_filename}, line {place.tb_lineno})"
 
 
+def _few(kinds: Sequence[str]) -> str:
+    """The first kinds, and how many more there are; JSON has all of them."""
+    more = len(kinds) - _SHOWN_KINDS
+    return ", ".join(kinds[:_SHOWN_KINDS]) + (f" and {more} more" if more > 0 else "")
+
+
 def workers(*, common: Reading = _USUAL_READING) -> None:
     from forebay.app.plain import plain
 
@@ -204,8 +211,10 @@ def workers(*, common: Reading = _USUAL_READING) -> None:
     rows = [
         (
             each.worker if each.drain_at is None else f"{each.worker} (draining)",
+            each.host,
+            each.version,
             names.get(each.id, each.id),
-            ", ".join(each.kinds),
+            _few(each.kinds),
             beside(each.opened_at, now),
             beside(each.expires_at - each.lease_s, now),
             beside(each.expires_at, now),

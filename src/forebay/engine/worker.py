@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from typing import TypeVar
 
 from forebay import ids
@@ -32,7 +34,7 @@ from forebay.engine.room import Limits, Room
 from forebay.engine.starter import Starter
 from forebay.engine.submission import Submissions
 from forebay.engine.tell import tell
-from forebay.errors import BadInput, StoreError
+from forebay.errors import BadInput, SchemaTooNew, StoreError
 from forebay.limits.limiter import Limiter
 from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Want
 from forebay.model.names import lane_of
@@ -105,13 +107,20 @@ class Worker:
         self._ends_by = 0.0
         self._ready: set[str] = set()
         self._clock = (0.0, 0.0)
-        self._broken: BadInput | None = None
+        self._broken: BadInput | SchemaTooNew | None = None
         self.settled_count = 0
         self.handed_back_count = 0
 
     def _new_session(self) -> Session:
         kinds = tuple(sorted(lane_of(kind.name, kind.limit) for kind in self._registry))
-        return Session(id=ids.random_id(), worker=self._name, lease_s=self._limits.lease_s, kinds=kinds)
+        return Session(
+            id=ids.random_id(),
+            worker=self._name,
+            lease_s=self._limits.lease_s,
+            kinds=kinds,
+            host=socket.gethostname(),
+            version=version("forebay"),
+        )
 
     async def _serve_more(self) -> None:
         self._session = replace(self._new_session(), id=self._session.id)
@@ -127,6 +136,15 @@ class Worker:
             remedy="It imports the module anew, in this folder, with this environment: see that it can.",
         )
         self.drain("refused")
+
+    def _outdated(self, schema: int) -> None:
+        """End, because a newer version has migrated the ledger: what its rows mean to that one is not known here."""
+        emit("schema_newer", worker=self._name, schema=schema)
+        self._broken = SchemaTooNew(
+            f"The ledger was migrated to schema {schema} by a newer version, and this worker has drained.",
+            remedy="Start a worker of the newer version.",
+        )
+        self.drain("schema")
 
     def drain(self, reason: str = "asked") -> None:
         """Claim no more, finish what runs within the grace, hand back the rest. Twice: hand it back at once."""
@@ -340,6 +358,8 @@ class Worker:
         if not renewal.alive:
             self._alive = False
             self._pace.wake()
+        if renewal.newer_schema is not None and not self._drains:
+            self._outdated(renewal.newer_schema)
         if renewal.drain and not self._drains:
             self.drain("asked")
         asked = set(renewal.cancel_requested)

@@ -28,7 +28,8 @@ MAX_CLAIMS = 1000
 class Session:
     """One process's membership in a ledger, kept alive by renewals; `drain_at` is when it was asked to end.
 
-    `kinds` are what it runs, each with its limit if it has one: `read_page@ocr`.
+    `kinds` are what it runs, each with its limit if it has one: `read_page@ocr`. `host` and `version` say where it runs
+    and in which version of Forebay; both are empty for a worker that did not say so.
     """
 
     id: str
@@ -40,6 +41,8 @@ class Session:
     ended_at: float | None = None
     exchange_n: int = 0
     drain_at: float | None = None
+    host: str = ""
+    version: str = ""
 
     def __post_init__(self) -> None:
         ids.check_id(self.id)
@@ -194,11 +197,15 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The answer to a renewal: whether the session lives, which of its tasks to cancel, whether it is to end."""
+    """The answer to a renewal: whether the session lives, which of its tasks to cancel, whether it is to end.
+
+    `newer_schema` is the schema of the ledger if this program does not know it: somebody has migrated it meanwhile.
+    """
 
     alive: bool
     cancel_requested: tuple[str, ...] = ()
     drain: bool = False
+    newer_schema: int | None = None
 
 
 class Submitted(NamedTuple):

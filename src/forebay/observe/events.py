@@ -38,6 +38,11 @@ EVENTS: dict[str, Event] = {
         _INFO, "A worker claims no more and lets what runs come to its end.", ("reason", "running")
     ),
     "worker_stopped": Event(_INFO, "A worker closed its session.", ("worker", "settled", "handed_back")),
+    "schema_newer": Event(
+        _WARNING,
+        "A newer version has migrated the ledger, so this worker drains and ends with exit code 5.",
+        ("worker", "schema"),
+    ),
     "session_lost": Event(
         _WARNING, "The session expired before it was renewed, so its tasks are free for others.", ("session_id",)
     ),

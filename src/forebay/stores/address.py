@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from forebay.clock import Clock
 from forebay.errors import BadInput
 from forebay.ids import shown
+from forebay.stores.access import Access
 
 if TYPE_CHECKING:
     from forebay.stores.base import Ledger
@@ -24,8 +25,10 @@ _REMEDY = (
 )
 
 
-def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
-    """Nothing is read or written before the ledger is used."""
+def open_ledger(
+    address: str, *, clock: Clock | None = None, environment: str | None = None, access: Access = Access.USE
+) -> Ledger:
+    """Nothing is read or written before the ledger is used. Without an environment, its own is not looked at."""
     scheme, host, path, query, fragment = _split(address)
     if scheme == "memory" and not (host or path or query or fragment):
         from forebay.stores.memory.ledger import MemoryLedger  # noqa: PLC0415 - each store is loaded when named
@@ -34,11 +37,11 @@ def open_ledger(address: str, *, clock: Clock | None = None) -> Ledger:
     if scheme == "sqlite":
         from forebay.stores.sqlite.ledger import SqliteLedger  # noqa: PLC0415 - same
 
-        return SqliteLedger(_file(host, path, query or fragment), clock=clock)
+        return SqliteLedger(_file(host, path, query or fragment), clock=clock, environment=environment, access=access)
     if scheme in _POSTGRES:
         from forebay.stores.postgres.ledger import PostgresLedger  # noqa: PLC0415 - same
 
-        return PostgresLedger(address, clock=clock)
+        return PostgresLedger(address, clock=clock, environment=environment, access=access)
     if scheme in _LATER:
         raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
     # The address may carry a password: only its scheme is shown.

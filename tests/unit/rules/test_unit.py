@@ -102,7 +102,9 @@ def test_a_job_begins_with_its_chunks_counted() -> None:
     assert [(event.name, event.number, event.at, dict(event.fields)) for event in unit.events] == [
         ("job_created", 1, NOW, {"chunks": 3})
     ]
-    assert {(task.job_id, task.flow, task.tenant) for task in unit.tasks.values()} == {(new.id, f"acme/{new.id}", "acme")}
+    assert {(task.job_id, task.flow, task.tenant) for task in unit.tasks.values()} == {
+        (new.id, f"acme/{new.id}", "acme")
+    }
 
 
 def test_a_job_that_has_to_be_split_has_no_chunks_yet() -> None:

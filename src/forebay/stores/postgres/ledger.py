@@ -18,6 +18,7 @@ from psycopg import errors as pg
 
 from forebay.clock import Clock
 from forebay.errors import BadInput, StoreBusy, StoreClosed
+from forebay.stores.access import Access
 from forebay.stores.job_log import log_events
 from forebay.stores.listeners import Listeners
 from forebay.stores.postgres import schema
@@ -98,8 +99,16 @@ class PostgresLedger(SqlLedger):
     group_tasks = 500
     one_batch = True
 
-    def __init__(self, address: str, *, clock: Clock | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        address: str,
+        *,
+        clock: Clock | None = None,
+        environment: str | None = None,
+        access: Access = Access.USE,
+    ) -> None:
+        super().__init__(environment)
+        self._access = access
         self._server = Server(address, settings=SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
         self._clock = clock
         self._open()
@@ -127,10 +136,18 @@ class PostgresLedger(SqlLedger):
             with self._lock:
                 if not self._channel:
                     with self._links.use() as link:
-                        self._channel = _prepare(link, self._server.place)
+                        self._channel = _prepare(link, self._server.place, self._access)
         return self._channel
 
-    def _write(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
+    @property
+    def place(self) -> str:
+        return self._server.place
+
+    @property
+    def newest_schema(self) -> int:
+        return schema.LEDGER.newest
+
+    def _commit(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
         """Repeated where somebody was quicker, and where the connection was lost before anything could be done."""
         channel = self._ready()
         patient = False
@@ -153,7 +170,7 @@ class PostgresLedger(SqlLedger):
             f"In {self._server.place} others were quicker {_TRIES} times.", remedy="Nothing is lost: try again."
         )
 
-    def _look(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
+    def _query(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
         """What only reads, or changes nothing when it is done twice, is asked again on a new connection."""
         channel = self._ready()
         last = False
@@ -169,7 +186,7 @@ class PostgresLedger(SqlLedger):
 
     def _beside(self, step: Callable[..., Steps[T]], *arguments: object) -> T:
         # A connection of its own is what every call has.
-        return self._look(step, *arguments)
+        return self._query(step, *arguments)
 
     def _each(self, run: Callable[[G], T], groups: Iterator[G]) -> Iterator[T]:
         """Two at a time, so that the next is made ready here while the server stores one; in their order by time."""
@@ -219,11 +236,11 @@ class PostgresLedger(SqlLedger):
         self._links.close()
 
 
-def _prepare(link: Link, place: str) -> str:
+def _prepare(link: Link, place: str, access: Access) -> str:
     usual = link.timeout_s
     link.timeout_s = _MIGRATION_TIMEOUT_S
     try:
-        schema.LEDGER.migrate(link, place)
+        schema.LEDGER.prepare(link, place, access)
         ((name,),) = link.execute("SELECT current_schema()").fetchall()
     finally:
         link.timeout_s = usual

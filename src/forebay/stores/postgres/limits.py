@@ -18,6 +18,7 @@ from forebay.model.limit_record import Answer, Ask, Record
 from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.rules import admission
+from forebay.stores.access import Access
 from forebay.stores.limit_base import Step, Wake
 from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server
@@ -158,7 +159,7 @@ class PostgresLimits:
 
     def _migrate(self, links: Links) -> None:
         with self._migrating, links.use() as link:
-            schema.LIMITS.migrate(link, self._server.place)
+            schema.LIMITS.prepare(link, self._server.place, Access.INIT)
             self._migrated = True
 
     def listen(self, sid: str, wake: Wake) -> Callable[[], None]:

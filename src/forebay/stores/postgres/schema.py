@@ -10,7 +10,8 @@ from typing import LiteralString
 from psycopg import sql
 from psycopg.errors import DuplicateTable
 
-from forebay.errors import SchemaTooNew, StoreCorrupt
+from forebay.errors import StoreCorrupt
+from forebay.stores.access import Access, no_ledger, too_new, too_old
 from forebay.stores.postgres.connection import Link
 
 # From the table of tables: to_regclass alone may go by what it knew before it waited for another's migration.
@@ -35,10 +36,19 @@ class Schema:
     def newest(self) -> int:
         return max(self.migrations)
 
-    def migrate(self, link: Link, place: str) -> None:
-        """Apply what is missing. Several processes may call it at once: the first does the work."""
-        if self.version(link, place) == self.newest:
+    def prepare(self, link: Link, place: str, access: Access) -> None:
+        """Make the tables usable, as far as `access` lets it: older ones are migrated only by whoever means to."""
+        found = self.version(link, place)
+        if found == self.newest:
             return
+        if not found and not access.creates:
+            raise no_ledger(place)
+        if found and not access.migrates:
+            raise too_old(self.what, place, found, self.newest)
+        self._migrate(link, place)
+
+    def _migrate(self, link: Link, place: str) -> None:
+        """Apply what is missing. Several processes may call it at once: the first does the work."""
         link.execute(link.begin)
         link.execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         link.execute("SELECT pg_advisory_xact_lock(%s)", (self.lock,))
@@ -70,10 +80,7 @@ class Schema:
                 remedy="Nothing was changed. Name another database, or another schema by ?options=-csearch_path%3D…",
             )
         if int(number) > self.newest:
-            raise SchemaTooNew(
-                f"The {self.what} in {place}: schema {number}, but this Forebay knows {self.newest}.",
-                remedy="Upgrade Forebay here, or use the version that wrote it.",
-            )
+            raise too_new(self.what, place, int(number), self.newest)
         return int(number)
 
 

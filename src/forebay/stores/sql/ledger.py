@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 from forebay import ids
+from forebay.errors import Conflict
 from forebay.model.bulk import Bulk
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import (
@@ -32,6 +33,7 @@ from forebay.model.names import check_instant, check_name
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.rules import actions
+from forebay.stores.access import check_environment
 from forebay.stores.base import MAX_RESCUED
 from forebay.stores.checks import (
     check_ages,
@@ -62,17 +64,65 @@ class SqlLedger(ABC):
     one_batch: ClassVar[bool] = False
     """Whether an exchange is first tried in one batch, which is one round trip."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: str | None = None) -> None:
+        """Without an environment, whose ledger it is does not matter."""
         self._guess = Guess()
         self._stirred = False  # work may be there: no look before the leap
+        self._own_environment = environment
+        self._checked = environment is None
+        self._adopted = environment is None
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The address as it may be shown."""
+
+    @property
+    @abstractmethod
+    def newest_schema(self) -> int:
+        """The schema that this program knows."""
 
     @abstractmethod
-    def _write(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
+    def _commit(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
         """Run a step in a transaction of its own."""
 
     @abstractmethod
-    def _look(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
+    def _query(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
         """Run a step that only reads."""
+
+    def _write(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
+        if not self._adopted:
+            self._adopt()
+        return self._commit(step, *arguments, **named)
+
+    def _look(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
+        if not self._checked:
+            self._check_environment()
+        return self._query(read, *arguments)
+
+    def _check_environment(self) -> None:
+        check_environment(self.place, self._query(reads.environment), self._own_environment or "")
+        self._checked = True
+
+    def _adopt(self) -> None:
+        """Before the first write: a ledger without an environment belongs to that of its first writer."""
+        self._check_environment()
+        own = self._own_environment or ""
+        check_environment(self.place, self._commit(writes.adopt, own), own)
+        self._adopted = True
+
+    def environment(self) -> str | None:
+        """Return the environment that the ledger belongs to; None before its first writer."""
+        return self._query(reads.environment)
+
+    def give_to(self, environment: str) -> None:
+        """Make it the ledger of this environment, whichever it belonged to; refuse while workers use it."""
+        check_name("environment", environment)
+        now = self._query(reads.instant)
+        busy = sorted(each.worker for each in self._query(reads.sessions) if each.expires_at > now)
+        if busy and self.environment() not in {None, environment}:
+            raise Conflict(f"Workers use the ledger at {self.place}: {', '.join(busy[:3])}.", remedy="Stop them first.")
+        self._commit(writes.put_environment, environment)
 
     @abstractmethod
     def _beside(self, step: Callable[..., Steps[T]], *arguments: object) -> T:
@@ -95,7 +145,7 @@ class SqlLedger(ABC):
         self._write(writes.open_session, session=session)
 
     def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
-        return self._beside(writes.renew, session_id, holds)
+        return self._beside(writes.renew, session_id, holds, self.newest_schema)
 
     def drain(self, session_id: str, action: Action) -> Acted:
         check_drain(session_id, action)

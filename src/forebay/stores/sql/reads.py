@@ -115,6 +115,17 @@ def ahead(tx: Transaction, task_id: str) -> Steps[int]:
     return int(counted)
 
 
+def instant(tx: Transaction) -> Steps[float]:
+    """Return the ledger's own time."""
+    yield from tx.one("environment")
+    return tx.now
+
+
+def environment(tx: Transaction) -> Steps[str | None]:
+    found = yield from tx.one("environment")
+    return found[0][0] if found else None
+
+
 def sessions(tx: Transaction) -> Steps[list[Session]]:
     return [rows.session(row) for row in (yield from tx.one("sessions"))]
 

@@ -81,7 +81,7 @@ def endpoint_values(value: Endpoint) -> dict[str, object]:
 
 
 def session(row: Row) -> Session:
-    id_, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n, drain_at = row
+    id_, worker, lease_s, kinds, opened_at, expires_at, ended_at, exchange_n, drain_at, host, version = row
     return Session(
         id=id_,
         worker=worker,
@@ -92,6 +92,8 @@ def session(row: Row) -> Session:
         ended_at=ended_at,
         exchange_n=exchange_n,
         drain_at=drain_at,
+        host=host,
+        version=version,
     )
 
 

@@ -67,21 +67,45 @@ def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Sub
 
 def open_session(tx: Transaction, session: Session) -> Steps[None]:
     tx.write("forget_sessions", kept_s=_SESSIONS_KEPT_S)
-    tx.write("open_session", id=session.id, worker=session.worker, lease_s=session.lease_s, kinds=encode(session.kinds))
+    tx.write(
+        "open_session",
+        id=session.id,
+        worker=session.worker,
+        lease_s=session.lease_s,
+        kinds=encode(session.kinds),
+        host=session.host,
+        version=session.version,
+    )
     yield from tx.finish()
 
 
-def renew(tx: Transaction, session_id: str, holds: Sequence[Hold]) -> Steps[Renewal]:
+def renew(tx: Transaction, session_id: str, holds: Sequence[Hold], newest: int) -> Steps[Renewal]:
     """All in one batch, which waits for nobody: a task that another step has locked needs no more time."""
-    statements = [ask("renew", id=session_id)]
+    statements = [ask("renew", id=session_id), ask("schema")]
     if holds:
         asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
         statements.append(ask("hold", holds=asked, session_id=session_id))
-    alive, *_, canceled = yield from tx.ask(*statements, ask("cancel_requested", session_id=session_id), last=True)
+    alive, ((schema,),), *_, canceled = yield from tx.ask(
+        *statements, ask("cancel_requested", session_id=session_id), last=True
+    )
+    newer = schema if schema is not None and schema > newest else None
     if not alive:
-        return Renewal(alive=False)
+        return Renewal(alive=False, newer_schema=newer)
     asked_to_stop = tuple(row[0] for row in canceled)
-    return Renewal(alive=True, cancel_requested=asked_to_stop, drain=alive[0][0] is not None)
+    drain = alive[0][0] is not None
+    return Renewal(alive=True, cancel_requested=asked_to_stop, drain=drain, newer_schema=newer)
+
+
+def adopt(tx: Transaction, environment: str) -> Steps[str]:
+    """Give the ledger to an environment if it has none; return the one that it belongs to."""
+    tx.write("add_environment", environment=environment)
+    found = yield from tx.one("environment", last=True)
+    return str(found[0][0])
+
+
+def put_environment(tx: Transaction, environment: str) -> Steps[None]:
+    tx.write("put_environment", environment=environment)
+    yield from tx.finish()
 
 
 def close_session(tx: Transaction, session_id: str) -> Steps[None]:

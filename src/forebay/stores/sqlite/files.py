@@ -12,6 +12,7 @@ import apsw
 
 from forebay.bridge import Call, StoreThread
 from forebay.errors import StoreClosed, StoreUnreachable
+from forebay.stores.access import Access, no_ledger
 from forebay.stores.sql.transaction import Transaction
 from forebay.stores.sqlite import schema
 from forebay.stores.sqlite.connection import BUSY_TIMEOUT_S, connect, mapped
@@ -35,7 +36,10 @@ class Files:
         path: Path,
         vfs: str | None,
         run: Callable[[Files, apsw.Connection, Sequence[Call[Writing]]], None],
+        access: Access = Access.USE,
     ) -> None:
+        if not access.creates and not path.exists():
+            raise no_ledger(str(path))
         self.forked = False
         self.replaced = False
         self._closed = False
@@ -44,7 +48,7 @@ class Files:
         try:
             self._db = self._connect(vfs)
             with mapped(path):
-                schema.migrate(self._db, path)
+                schema.prepare(self._db, path, access)
                 self._identity = identity(path)
             self.reader = self._connect(vfs)
             self.renewer = self._connect(vfs)

@@ -13,11 +13,12 @@ import apsw
 from forebay.bridge import Call
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreClosed, StoreUnreachable
+from forebay.stores.access import Access
 from forebay.stores.job_log import log_events
 from forebay.stores.sql.ledger import SqlLedger, whole
 from forebay.stores.sql.statement import Steps
 from forebay.stores.sql.transaction import Transaction
-from forebay.stores.sqlite import backup, forks
+from forebay.stores.sqlite import backup, forks, schema
 from forebay.stores.sqlite.connection import connect, mapped
 from forebay.stores.sqlite.driver import drive
 from forebay.stores.sqlite.files import Files, Writing
@@ -32,9 +33,18 @@ T = TypeVar("T")
 class SqliteLedger(SqlLedger):
     """Several of them, in several processes of one machine, may share a file. Nothing is opened before first use."""
 
-    def __init__(self, path: Path | str, *, clock: Clock | None = None, vfs: str | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        clock: Clock | None = None,
+        vfs: str | None = None,
+        environment: str | None = None,
+        access: Access = Access.USE,
+    ) -> None:
+        super().__init__(environment)
         self._path = Path(path).absolute()
+        self._access = access
         self._clock = clock or SystemClock()
         self._vfs = vfs
         self._lock = threading.Lock()
@@ -52,7 +62,7 @@ class SqliteLedger(SqlLedger):
                 if files is None:
                     if self._closed:
                         raise StoreClosed("The ledger was closed.", remedy="Open it again.")
-                    files = self._files = Files(self._path, self._vfs, self._run)
+                    files = self._files = Files(self._path, self._vfs, self._run, self._access)
         return files
 
     def _using(self, use: Callable[[Files], T]) -> T:
@@ -69,7 +79,15 @@ class SqliteLedger(SqlLedger):
                     self._give_up(files)
                 raise
 
-    def _write(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
+    @property
+    def place(self) -> str:
+        return str(self._path)
+
+    @property
+    def newest_schema(self) -> int:
+        return max(schema.migrations())
+
+    def _commit(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
         return self._using(
             lambda files: files.writer.call(lambda on: drive(on.db, whole(on.tx, step, *arguments, **named), on.tx.now))
         )
@@ -97,7 +115,7 @@ class SqliteLedger(SqlLedger):
             else:
                 call.future.set_exception(error)
 
-    def _look(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
+    def _query(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
         def use(files: Files) -> T:
             with files.read_lock, mapped(self._path):
                 files.check_usable()

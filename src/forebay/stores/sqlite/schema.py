@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from forebay.errors import SchemaTooNew, StoreCorrupt
+from forebay.errors import StoreCorrupt
+from forebay.stores.access import Access, no_ledger, too_new, too_old
 
 APPLICATION_ID = 0x466F7262  # "Forb": tells our files from other programs'
 _LIMITS_ID = 0x466F724C  # "ForL"
@@ -28,9 +30,24 @@ LEDGER = Kind("ledger", APPLICATION_ID, "migrations", "FULL")
 LIMITS = Kind("limits", _LIMITS_ID, "limit_migrations", "NORMAL")
 
 
+@cache
 def migrations(kind: Kind = LEDGER) -> dict[int, str]:
     folder = resources.files(__package__) / kind.migrations
     return {int(file.name.removesuffix(".sql")): file.read_text("utf-8") for file in folder.iterdir()}
+
+
+def prepare(db: apsw.Connection, path: Path, access: Access) -> None:
+    """Make the ledger usable, as far as `access` lets it.
+
+    An older file is migrated unless it is to be left as it is: a file belongs to one machine, and the commands of a
+    person who has upgraded Forebay should go on working.
+    """
+    found, newest = version(db, path), max(migrations())
+    if not found and not access.creates:
+        raise no_ledger(str(path))
+    if 0 < found < newest and access is Access.AS_IS:
+        raise too_old("ledger", str(path), found, newest)
+    migrate(db, path)
 
 
 def migrate(db: apsw.Connection, path: Path, kind: Kind = LEDGER) -> None:
@@ -66,8 +83,5 @@ def version(db: apsw.Connection, path: Path, kind: Kind = LEDGER) -> int:
         )
     newest = max(migrations(kind))
     if found > newest:
-        raise SchemaTooNew(
-            f"{path} has schema {found}; this Forebay knows {newest}.",
-            remedy="Upgrade Forebay here, or use the version that wrote the file.",
-        )
+        raise too_new(kind.name, str(path), found, newest)
     return int(found)

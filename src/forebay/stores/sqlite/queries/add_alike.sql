@@ -10,7 +10,8 @@ INSERT INTO tasks (
 )
 SELECT value, :kind, :lane, :tenant, :role, :job_id, :chunk_index, :generation, :priority, :flow, :idempotency_key,
        :payload_hash, :payload_blob, :timeout_s, :deadline_at, :max_retries, :max_reschedules, :available_at,
-       :wait_reason, :requested_retry_count, :page_start, :page_end, :tag + key * :step, :tags, :claim_count, 'pending', :now
+       :wait_reason, :requested_retry_count, :page_start, :page_end, :tag + key * :step, :tags,
+       :claim_count, 'pending', :now
 FROM json_each(:ids);
 
 -- They got the next numbers in turn.

@@ -1,0 +1,55 @@
+"""Says what opening a ledger may do to it, and to which environment a ledger belongs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from forebay.errors import SchemaTooNew, SchemaTooOld, StoreMissing, WrongEnvironment
+
+_MIGRATE = "`forebay store migrate`"
+
+
+class Access(StrEnum):
+    """What may be done to a ledger that is missing, or older than this program; what may not is an error."""
+
+    AS_IS = "as_is"
+    USE = "use"
+    MIGRATE = "migrate"
+    INIT = "init"
+
+    @property
+    def creates(self) -> bool:
+        return self in {Access.USE, Access.INIT}
+
+    @property
+    def migrates(self) -> bool:
+        return self in {Access.MIGRATE, Access.INIT}
+
+
+def no_ledger(place: str) -> StoreMissing:
+    return StoreMissing(
+        f"There is no ledger at {place} yet:", remedy="submit something or run `forebay store init`."
+    )
+
+
+def too_old(what: str, place: str, found: int, known: int) -> SchemaTooOld:
+    return SchemaTooOld(
+        f"The {what} in {place} has schema {found}; this Forebay needs {known}.",
+        remedy=f"Stop the workers of the older version, then run {_MIGRATE}.",
+    )
+
+
+def too_new(what: str, place: str, found: int, known: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"The {what} in {place} has schema {found}; this Forebay knows {known}.",
+        remedy="Upgrade Forebay here, or use the version that wrote it.",
+    )
+
+
+def check_environment(place: str, stored: str | None, own: str) -> None:
+    if stored is not None and stored != own:
+        raise WrongEnvironment(
+            f"The ledger at {place} belongs to environment {stored!r}, and this process runs in {own!r}.",
+            remedy=f"Set FOREBAY_ENV={stored}, or give {own!r} a database or schema of its own."
+            f" If {stored!r} is a mistake, run `forebay store adopt`.",
+        )
