@@ -13,7 +13,7 @@ from forebay.errors import ForebayError, NotFound
 from forebay.limits.limiter import Limiter
 from forebay.model.exchange import Session
 from forebay.model.job import Job
-from forebay.model.lane import Lane
+from forebay.model.lane import NOTHING_AHEAD, Depth, Lane, LaneState, Pause
 from forebay.model.names import kind_of, limit_of
 from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task, WaitReason
@@ -36,6 +36,8 @@ class Explainer:
         self._registry = registry
         self._now = now
         self._limits: dict[str, Outlook | LimitView] = {}
+        self._lanes: dict[str, LaneState] = {}
+        self._depths: dict[str, Depth] = {}
         self._silent: LimitView | None = None
 
     def standing(self, found: Task | Job) -> Standing:
@@ -47,8 +49,8 @@ class Explainer:
         """Without its place in line, which costs a question of its own; so neither with its time."""
         if task.status is not Status.PENDING:
             return standing(task, NOBODY, now=self._now)
-        around = self._around_lane(task.kind, task.lane, ahead=0)
-        return self._named(standing(task, replace(around, ahead_count=None), now=self._now), task)
+        around = self._around_lane(task.kind, task.lane, NOTHING_AHEAD)
+        return self._named(standing(task, replace(around, ahead=None), now=self._now), task)
 
     def _named(self, found: Standing, task: Task) -> Standing:
         """With the limit that its workers run it under, where its lane does not say so."""
@@ -58,9 +60,10 @@ class Explainer:
 
     def lanes(self, limit: str) -> list[tuple[Lane, Standing]]:
         """Lanes with open tasks that wait for a limit, and how the next task of each stands."""
-        found = [lane for lane in self._lanes.values() if self._limit_of(lane.kind, lane.name) == limit]
+        found = [lane for lane in self._ledger.lanes() if self._limit_of(lane.kind, lane.name) == limit]
         return [
-            (lane, next_in(lane, self._around_lane(lane.kind, lane.name, ahead=0), now=self._now)) for lane in found
+            (lane, next_in(lane, self._around_lane(lane.kind, lane.name, NOTHING_AHEAD), now=self._now))
+            for lane in found
         ]
 
     def _job(self, job: Job) -> Standing:
@@ -83,37 +86,43 @@ class Explainer:
     def _around(self, task: Task, *, more: int = 0) -> Surroundings:
         """With so many more before it than there are."""
         if task.status is Status.RUNNING:
-            return self._around_lane(task.kind, task.lane, ahead=0)
+            return self._around_lane(task.kind, task.lane, NOTHING_AHEAD)
         if task.status is not Status.PENDING:
             return NOBODY
-        if not delay_s(task, self._now):
-            ahead = self._ledger.ahead(task.id) + more
-            return self._around_lane(task.kind, task.lane, ahead=ahead, units=self._units(task))
-        # When it is due, those that are ready now have been before it.
-        lane = self._lanes.get(task.lane)
-        ready = (lane.ready_count if lane else 0) + more
-        around = self._around_lane(task.kind, task.lane, ahead=ready, units=self._units(task))
-        return replace(around, ahead_count=more)
+        # One that is not due yet has all that are ready now before it.
+        ahead = self._ahead(task.id).behind(more)
+        around = self._around_lane(task.kind, task.lane, ahead, units=self._units(task))
+        return replace(around, ahead=Depth(more, ahead.certainty)) if delay_s(task, self._now) else around
+
+    def _ahead(self, task_id: str) -> Depth:
+        if task_id not in self._depths:
+            self._depths[task_id] = self._ledger.ahead(task_id)
+        return self._depths[task_id]
 
     def _around_lane(
-        self, kind: str, lane_name: str, *, ahead: int, units: Mapping[str, int] | None = None
+        self, kind: str, lane: str, ahead: Depth, *, units: Mapping[str, int] | None = None
     ) -> Surroundings:
-        lane = self._lanes.get(lane_name)
-        limit = self._limit_of(kind, lane_name)
+        state = self._lane(lane)
+        limit = self._limit_of(kind, lane)
         view = None
         if limit is not None:
             seen = self._outlook(limit)
-            running = lane.running_count if lane else 0
             if isinstance(seen, LimitView):
                 view = seen
             else:
-                view = seen.view(kind, ahead=ahead, running=running, at=self._now, units=units)
+                running = state.running_count
+                view = seen.view(kind, ahead=ahead.task_count, running=running, at=self._now, units=units)
         return Surroundings(
             worker_count=self._workers.get(kind, 0),
-            ahead_count=ahead,
-            gates=() if lane is None or lane.paused_at is None else (_pause(lane, lane.paused_at),),
+            ahead=ahead,
+            gates=() if state.pause is None else (_pause(state.pause),),
             limit=view,
         )
+
+    def _lane(self, name: str) -> LaneState:
+        if name not in self._lanes:
+            self._lanes[name] = self._ledger.lane_state(name)
+        return self._lanes[name]
 
     @cached_property
     def _workers(self) -> dict[str, int]:
@@ -133,10 +142,6 @@ class Explainer:
         """Of a task that was submitted by somebody who did not know the limit of its kind, its workers do."""
         known = self._registry.find(kind)
         return limit_of(lane_name) or (known.limit if known else served_limit(self._sessions, kind))
-
-    @cached_property
-    def _lanes(self) -> dict[str, Lane]:
-        return {lane.name: lane for lane in self._ledger.lanes()}
 
     def _units(self, task: Task) -> Mapping[str, int] | None:
         """What its handler's call takes, if that can be told from here."""
@@ -169,10 +174,10 @@ class Explainer:
         )
 
 
-def _pause(lane: Lane, paused_at: float) -> Gate:
-    note = f" ({lane.note})" if lane.note else ""
-    text = f"lane {lane.name!r} was paused at {iso(paused_at)}{note}: `forebay lanes resume {lane.name}`"
-    return Gate(reason=WaitReason.PAUSED, text=text, until=lane.paused_until, binds=f"pause of lane {lane.name}")
+def _pause(pause: Pause) -> Gate:
+    note = f" ({pause.note})" if pause.note else ""
+    text = f"lane {pause.lane!r} was paused at {iso(pause.at)}{note}: `forebay lanes resume {pause.lane}`"
+    return Gate(reason=WaitReason.PAUSED, text=text, until=pause.until, binds=f"pause of lane {pause.lane}")
 
 
 def _unknown(text: str) -> LimitView:

@@ -21,7 +21,8 @@ _INNER = {"flow", "tag", "exchange_n", "payload_hash", "payload_json", "result_j
 _INSTANTS = {"at", "until", "paused_until", "cooldown_until"}
 # Of a standing: what rows of a list have, and what takes a question for each of them.
 _GLANCED = ("wait_reason", "limit", "backoff_s", "backoff_level", "cooldown_until")
-_WAITS = (*_GLANCED, "position", "eta_s", "eta_at", "end_eta_s", "end_eta_at", "binds", "more_workers_help")
+_ETAS = ("eta_s", "eta_at", "end_eta_s", "end_eta_at")
+_WAITS = (*_GLANCED, "position", "position_is", *_ETAS, "binds", "more_workers_help")
 _OF_JOBS = ("last_eta_s", "calls_left_count")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forebay.cli.cells import beside, span, when
+from forebay.model.lane import Certainty
 from forebay.rules.standing import Standing
 
 _HELP = {True: "more workers would help", False: "more workers would not help"}
@@ -13,14 +14,14 @@ _HELP = {True: "more workers would help", False: "more workers would not help"}
 def outlook_lines(standing: Standing, now: float) -> Iterator[str]:
     """What `why` says below the reasons."""
     if standing.position is not None:
-        yield f"position: {standing.position} in its lane"
+        yield f"position: {_position(standing)} in its lane"
     if standing.position is not None or standing.wait_reason is not None:
-        yield f"starts: {_when(standing.eta_s, standing.eta_at, now)}"
+        yield f"starts: {_when(standing, standing.eta_s, standing.eta_at, now)}"
     if standing.calls_left_count:
         last = "" if standing.last_eta_s is None else f", the last of them in about {span(standing.last_eta_s)}"
         yield f"calls left: {standing.calls_left_count}{last}"
     if standing.end_eta_s is not None:
-        yield f"done: {_when(standing.end_eta_s, standing.end_eta_at, now)}"
+        yield f"done: {_when(standing, standing.end_eta_s, standing.end_eta_at, now)}"
     if standing.more_workers_help is not None:
         binds = f" ({', '.join(standing.binds)} binds)" if standing.binds else ""
         yield f"{_HELP[standing.more_workers_help]}{binds}"
@@ -36,7 +37,7 @@ def outlook_pairs(standing: Standing, now: float) -> list[tuple[str, str]]:
         ("backoff_s", f"{standing.backoff_s:.3f}" if standing.backoff_s else ""),
         ("backoff_level", str(standing.backoff_level) if standing.backoff_level else ""),
         ("cooldown_until", when(standing.cooldown_until, now)),
-        ("position", "" if standing.position is None else str(standing.position)),
+        ("position", _position(standing)),
         ("eta_s", "" if not waits else "not known" if standing.eta_s is None else f"{standing.eta_s:.3f}"),
         ("eta_at", when(standing.eta_at, now)),
         ("end_eta_at", when(standing.end_eta_at, now)),
@@ -60,7 +61,17 @@ def start_cell(standing: Standing) -> str:
     return "now" if standing.eta_s <= 0 else f"in about {span(standing.eta_s)}"
 
 
-def _when(eta_s: float | None, eta_at: float | None, now: float) -> str:
+def _position(standing: Standing) -> str:
+    if standing.position is None:
+        return ""
+    if standing.position_is is Certainty.AT_LEAST:
+        return f"more than {standing.position - 1}"
+    return f"about {standing.position}" if standing.position_is is Certainty.ABOUT else str(standing.position)
+
+
+def _when(standing: Standing, eta_s: float | None, eta_at: float | None, now: float) -> str:
     if eta_s is None:
         return "nobody can say when"
+    if standing.position_is is Certainty.AT_LEAST:
+        return f"later than {when(eta_at, now)}"
     return "as soon as a worker takes it" if eta_s <= 0 else f"about {when(eta_at, now)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +32,34 @@ class Pause:
     at: float
     until: float | None
     note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneState:
+    """What holds back or uses a lane: cheap to read, however many tasks wait in it."""
+
+    pause: Pause | None
+    running_count: int
+
+
+class Certainty(StrEnum):
+    """How sure a count is."""
+
+    EXACT = "exact"
+    ABOUT = "about"
+    AT_LEAST = "at_least"
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many tasks are before one in line."""
+
+    task_count: int
+    certainty: Certainty = Certainty.EXACT
+
+    def behind(self, more: int) -> Depth:
+        """As many more before it."""
+        return Depth(self.task_count + more, self.certainty)
+
+
+NOTHING_AHEAD = Depth(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from forebay.model.job import Job
-from forebay.model.lane import Lane
+from forebay.model.lane import Certainty, Lane
 from forebay.model.names import limit_of
 from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.rollup import progress
@@ -29,8 +29,9 @@ class Standing:
     """What keeps a task from starting now, as data; the names are those of the command line and of JSON.
 
     `backoff_s` is how long its own delay still lasts, `backoff_level` how often it was told so, or the level of its
-    limit's cool-down. `position` 1 is next. `eta_s` is the time until it probably starts, None where nobody can tell;
-    so is `end_eta_s` for its end. `binds` is what it waits for; `more_workers_help` is None where nothing tells. Of a
+    limit's cool-down. `position` 1 is next; `position_is` says whether it was counted, estimated, or is the least that
+    it can be, and then so are the times. `eta_s` is the time until it probably starts, None where nobody can tell; so
+    is `end_eta_s` for its end. `binds` is what it waits for; `more_workers_help` is None where nothing tells. Of a
     job they are those of the chunk that it waits for next, `last_eta_s` and `end_eta_s` those of its last one, and
     `calls_left_count` how many of its chunks still have to call.
     """
@@ -42,6 +43,7 @@ class Standing:
     backoff_level: int = 0
     cooldown_until: float | None = None
     position: int | None = None
+    position_is: Certainty | None = None
     eta_s: float | None = None
     eta_at: float | None = None
     end_eta_s: float | None = None
@@ -132,7 +134,7 @@ def _stands(waiting: _Waiting, around: Surroundings, now: float) -> Standing:
     known = set(WaitReason)
     eta_s = _eta_s(waiting, around, now)
     end_eta_s = eta_s + limit.mean_call_s if eta_s is not None and limit.mean_call_s > 0 else None
-    due = waiting.delay_s == 0 and around.ahead_count is not None
+    due = None if waiting.delay_s else around.ahead
     return Standing(
         reasons=reasons,
         wait_reason=next((WaitReason(each.code) for each in reasons if each.code in known), None),
@@ -140,7 +142,8 @@ def _stands(waiting: _Waiting, around: Surroundings, now: float) -> Standing:
         backoff_s=waiting.delay_s,
         backoff_level=waiting.level if waiting.delay_s else limit.level,
         cooldown_until=now + limit.cooldown_for_s if limit.cooldown_for_s > 0 else None,
-        position=(around.ahead_count or 0) + 1 if due else None,
+        position=None if due is None else due.task_count + 1,
+        position_is=None if due is None else due.certainty,
         eta_s=eta_s,
         eta_at=None if eta_s is None else now + eta_s,
         end_eta_s=end_eta_s,
@@ -152,7 +155,7 @@ def _stands(waiting: _Waiting, around: Surroundings, now: float) -> Standing:
 
 def _eta_s(waiting: _Waiting, around: Surroundings, now: float) -> float | None:
     """The longest of what it has to wait out; all of them pass at the same time."""
-    if around.worker_count == 0 or around.ahead_count is None:
+    if around.worker_count == 0 or around.ahead is None:
         return None
     waits = [waiting.delay_s]
     for gate in around.gates:
@@ -163,7 +166,7 @@ def _eta_s(waiting: _Waiting, around: Surroundings, now: float) -> float | None:
         if around.limit.eta_s is None:
             return None
         waits.append(around.limit.eta_s)
-    elif around.ahead_count:
+    elif around.ahead.task_count:
         return None  # how fast workers are without a limit is not known
     return max(waits)
 
@@ -178,4 +181,4 @@ def _more_workers_help(waiting: _Waiting, around: Surroundings) -> bool | None:
         return None
     if waiting.delay_s or around.gates or (around.limit is not None and around.limit.gates):
         return False
-    return True if around.ahead_count else None
+    return True if around.ahead and around.ahead.task_count else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from forebay.model.lane import NOTHING_AHEAD, Certainty, Depth
 from forebay.model.task import Status, Task, WaitReason
 
 
@@ -36,10 +37,10 @@ class LimitView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known around a pending task at the moment of asking; `ahead_count` is None where nobody counted."""
+    """What is known around a pending task at the moment of asking; `ahead` is None where nobody counted."""
 
     worker_count: int
-    ahead_count: int | None = 0
+    ahead: Depth | None = NOTHING_AHEAD
     gates: tuple[Gate, ...] = ()
     limit: LimitView | None = None
 
@@ -70,6 +71,11 @@ _ORDER = (
     WaitReason.COOLDOWN,
     WaitReason.LIMIT,
 )
+_AHEAD = {
+    Certainty.EXACT: "{} tasks are ahead of it",
+    Certainty.ABOUT: "about {} tasks are ahead of it",
+    Certainty.AT_LEAST: "more than {} tasks are ahead of it",
+}
 READY = Reason("ready", "is ready and will be claimed next")
 
 
@@ -108,8 +114,9 @@ def reasons_around(kind: str, lane: str, around: Surroundings) -> tuple[Reason, 
     if around.worker_count == 0:
         gates.append(Gate(reason=WaitReason.NO_WORKER, text=f"no worker that runs {kind!r} is alive: start one"))
     chain = [Reason(gate.reason, gate.text, gate.until) for gate in sorted(gates, key=_order)]
-    if around.ahead_count:
-        chain.append(Reason("line", f"{around.ahead_count} tasks are ahead of it in lane {lane!r}"))
+    if around.ahead and around.ahead.task_count:
+        text = _AHEAD[around.ahead.certainty].format(around.ahead.task_count)
+        chain.append(Reason("line", f"{text} in lane {lane!r}"))
     return tuple(chain)
 
 

@@ -27,9 +27,7 @@ class Access(StrEnum):
 
 
 def no_ledger(place: str) -> StoreMissing:
-    return StoreMissing(
-        f"There is no ledger at {place} yet:", remedy="submit something or run `forebay store init`."
-    )
+    return StoreMissing(f"There is no ledger at {place} yet:", remedy="submit something or run `forebay store init`.")
 
 
 def too_old(what: str, place: str, found: int, known: int) -> SchemaTooOld:

@@ -37,7 +37,7 @@ from forebay.model.exchange import (
 )
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.key import ApiKey
-from forebay.model.lane import Lane
+from forebay.model.lane import Depth, Lane, LaneState
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 
@@ -178,10 +178,14 @@ class Ledger(Protocol):
     def lanes(self) -> list[Lane]:
         """Every lane that is paused or has an open task, by name."""
 
-    def ahead(self, task_id: str) -> int:
-        """How many ready tasks of its lane would be claimed before this pending one, counted up to 10 000.
+    def lane_state(self, lane: str) -> LaneState:
+        """Return the pause that is in force in a lane, and how many of its tasks run."""
 
-        One that has not joined the line yet has all of them ahead. 0 for a task that does not wait.
+    def ahead(self, task_id: str) -> Depth:
+        """Return how many ready tasks of its lane would be claimed before this pending one.
+
+        One that has not joined the line yet has all of them ahead. 0 for a task that does not wait. Beyond 10 000 a
+        store may estimate, or say that there are at least so many: the answer tells which.
         """
 
     def history(self, task_id: str) -> list[Attempt]: ...

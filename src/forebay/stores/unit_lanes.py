@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from forebay.clock import Clock
 from forebay.model.exchange import Acted, Action, Audit
-from forebay.model.lane import Lane, Pause
+from forebay.model.lane import Certainty, Depth, Lane, LaneState, Pause
 from forebay.model.task import Status, Task
 from forebay.rules import pausing
 from forebay.rules.actions import DONE, audited
@@ -58,6 +58,10 @@ class UnitLanes(UnitReads):
     def _wake(self) -> None:
         self._listeners.tell()
 
+    @abstractmethod
+    def _held(self) -> Iterable[Task]:
+        """All running tasks."""
+
     def _in_force(self, now: float) -> Pauses:
         return pausing.in_force(self._pauses(), now)
 
@@ -93,9 +97,15 @@ class UnitLanes(UnitReads):
         return pausing.lanes(counted, self._in_force(now))
 
     @verb
-    def ahead(self, task_id: str) -> int:
+    def lane_state(self, lane: str) -> LaneState:
+        running = sum(task.lane == lane for task in self._held())
+        return LaneState(pause=self._in_force(self._clock.now()).get(lane), running_count=running)
+
+    @verb
+    def ahead(self, task_id: str) -> Depth:
         task = self.get(task_id)
         if task is None or task.status is not Status.PENDING:
-            return 0
+            return Depth(0)
         line = self._candidates(task.kind, task.lane, self._clock.now())
-        return sum(1 for _ in islice(takewhile(lambda other: other.id != task_id, line), MAX_AHEAD))
+        counted = sum(1 for _ in islice(takewhile(lambda other: other.id != task_id, line), MAX_AHEAD))
+        return Depth(counted, Certainty.EXACT if counted < MAX_AHEAD else Certainty.AT_LEAST)

@@ -77,10 +77,6 @@ class UnitLedger(UnitKeys):
         """Change a session atomically; the changed one, or None."""
 
     @abstractmethod
-    def _held(self) -> Iterable[Task]:
-        """All running tasks."""
-
-    @abstractmethod
     def sessions(self) -> list[Session]: ...
 
     @abstractmethod

@@ -29,7 +29,7 @@ from forebay.model.exchange import (
 )
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.key import ApiKey
-from forebay.model.lane import Lane
+from forebay.model.lane import Depth, Lane, LaneState
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
 from forebay.stores.base import MAX_RESCUED, Ledger
@@ -188,7 +188,10 @@ class FaultyLedger:
     def lanes(self) -> list[Lane]:
         return self._call(self._ledger.lanes)
 
-    def ahead(self, task_id: str) -> int:
+    def lane_state(self, lane: str) -> LaneState:
+        return self._call(self._ledger.lane_state, lane)
+
+    def ahead(self, task_id: str) -> Depth:
         return self._call(self._ledger.ahead, task_id)
 
     def history(self, task_id: str) -> list[Attempt]:

@@ -120,7 +120,7 @@ class Pair:
 
     def ahead(self, task_id: str) -> None:
         """The order among equals is not promised, so that only the bounds are known of one that is in line."""
-        told = self.ledger.ahead(task_id)
+        told = self.ledger.ahead(task_id).task_count
         row = self.model.tasks.get(task_id)
         if row is None or row.status is not Status.PENDING:
             assert told == 0

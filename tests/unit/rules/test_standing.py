@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.model.lane import Lane
+from forebay.model.lane import Depth, Lane
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules.standing import NOBODY, job_standing, next_in, standing
 from forebay.rules.why import Gate, LimitView, Reason, Surroundings
@@ -57,8 +57,8 @@ def test_one_that_is_not_due_has_no_place_in_line() -> None:
         around(worker_count=0),
         around(gates=(Gate(reason=WaitReason.PAUSED, text="until somebody resumes it"),)),
         around(limit=LimitView(eta_s=None)),
-        around(limit=None, ahead_count=3),
-        around(ahead_count=None),
+        around(limit=None, ahead=Depth(3)),
+        around(ahead=None),
     ],
 )
 def test_where_nobody_can_tell_there_is_no_time(held: Surroundings) -> None:
@@ -70,10 +70,10 @@ def test_where_nobody_can_tell_there_is_no_time(held: Surroundings) -> None:
     ("held", "helps"),
     [
         (around(worker_count=0), True),
-        (around(limit=LimitView(gates=(FULL,), eta_s=3.0), ahead_count=7), False),
-        (around(gates=(PAUSE,), ahead_count=7), False),
-        (around(limit=LimitView(eta_s=3.0), ahead_count=7), True),
-        (around(limit=None, ahead_count=7), True),
+        (around(limit=LimitView(gates=(FULL,), eta_s=3.0), ahead=Depth(7)), False),
+        (around(gates=(PAUSE,), ahead=Depth(7)), False),
+        (around(limit=LimitView(eta_s=3.0), ahead=Depth(7)), True),
+        (around(limit=None, ahead=Depth(7)), True),
         (around(limit=LimitView(gates=(FULL,), answers=False)), None),
     ],
 )
@@ -114,7 +114,7 @@ def test_what_runs_or_has_ended_waits_for_nothing(status: Status) -> None:
 def test_a_job_stands_where_its_next_chunk_does_and_ends_when_its_last_one_has_called() -> None:
     half = job(chunk_count=10, open_count=6, running_count=1)
     chunk = pending(role=Role.CHUNK, chunk_index=4)
-    soon, late = around(limit=LimitView(eta_s=1.0)), around(limit=LimitView(eta_s=9.0, mean_call_s=2.0), ahead_count=4)
+    soon, late = around(limit=LimitView(eta_s=1.0)), around(limit=LimitView(eta_s=9.0, mean_call_s=2.0), ahead=Depth(4))
     found = job_standing(half, chunk, soon, late, now=NOW)
     assert (found.position, found.eta_s, found.last_eta_s) == (1, 1.0, 9.0)
     assert (found.end_eta_s, found.end_eta_at, found.calls_left_count) == (11.0, NOW + 11, 5)

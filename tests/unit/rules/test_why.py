@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from forebay.model.lane import Depth
 from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.why import Gate, LimitView, Reason, Surroundings, why
 from tests.unit.builders import NOW, task
@@ -71,7 +72,7 @@ def test_what_nobody_can_wait_out_comes_before_what_passes_by_itself() -> None:
         Gate(reason=reason, text=reason) for reason in reversed(DERIVED) if reason is not WaitReason.NO_WORKER
     )
     waiting = pending(wait_reason=WaitReason.RETRY, available_at=NOW + 9)
-    chain = why(waiting, Surroundings(worker_count=0, ahead_count=4, gates=gates), now=NOW)
+    chain = why(waiting, Surroundings(worker_count=0, ahead=Depth(4), gates=gates), now=NOW)
     assert codes(chain) == [
         "retry",
         "paused",
@@ -92,7 +93,7 @@ def test_gates_of_one_kind_keep_their_order() -> None:
 
 
 def test_those_ahead_in_the_lane_are_counted_last() -> None:
-    (link,) = why(pending(lane="work@adobe"), Surroundings(worker_count=1, ahead_count=12), now=NOW)
+    (link,) = why(pending(lane="work@adobe"), Surroundings(worker_count=1, ahead=Depth(12)), now=NOW)
     assert link == Reason("line", "12 tasks are ahead of it in lane 'work@adobe'")
 
 
@@ -102,7 +103,7 @@ def test_a_task_that_nothing_holds_is_ready() -> None:
 
 def test_a_running_task_tells_its_attempt_and_until_when_it_may_run() -> None:
     running = task(attempt_count=2, attempt_deadline_at=NOW + 89)
-    held = Surroundings(worker_count=0, ahead_count=3)
+    held = Surroundings(worker_count=0, ahead=Depth(3))
     assert why(running, held, now=NOW) == (Reason("running", "attempt 3 runs", NOW + 89),)
 
 
@@ -127,6 +128,6 @@ def test_a_running_task_that_was_asked_to_stop_says_so() -> None:
 @pytest.mark.parametrize("status", [status for status in Status if status.terminal])
 def test_a_task_that_has_ended_says_how_whatever_is_around_it(status: Status) -> None:
     ended = task(status=status, available_at=NOW + 60)
-    around = Surroundings(worker_count=0, ahead_count=3, gates=(Gate(reason=WaitReason.PAUSED, text="paused"),))
+    around = Surroundings(worker_count=0, ahead=Depth(3), gates=(Gate(reason=WaitReason.PAUSED, text="paused"),))
     assert why(ended, around, now=NOW) == (Reason(status, f"it is {status}"),)
     assert why(ended._replace(error_text="no pages"), around, now=NOW) == (Reason(status, f"it is {status}: no pages"),)

@@ -28,7 +28,7 @@ from forebay.model.exchange import (
 )
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.key import ApiKey
-from forebay.model.lane import Lane
+from forebay.model.lane import Depth, Lane, LaneState
 from forebay.model.names import check_instant, check_name
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, NewTask, Status, Task
@@ -247,7 +247,10 @@ class SqlLedger(ABC):
     def lanes(self) -> list[Lane]:
         return self._look(reads.lanes)
 
-    def ahead(self, task_id: str) -> int:
+    def lane_state(self, lane: str) -> LaneState:
+        return self._look(reads.lane_state, lane)
+
+    def ahead(self, task_id: str) -> Depth:
         return self._look(reads.ahead, ids.check_id(task_id))
 
     def history(self, task_id: str) -> list[Attempt]:

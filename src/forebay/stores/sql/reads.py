@@ -10,7 +10,7 @@ from forebay.errors import BadInput
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Audit, Remembered, Session, Usage
 from forebay.model.job import Event, Job
-from forebay.model.lane import Lane
+from forebay.model.lane import Certainty, Depth, Lane, LaneState
 from forebay.model.query import Page, Query
 from forebay.model.task import Attempt, Status, Task
 from forebay.rules import pausing
@@ -22,6 +22,7 @@ from forebay.stores.sql.transaction import Transaction
 
 T = TypeVar("T")
 _LONGEST = 18  # digits of a row number
+_DIGITS = 3  # of an estimate: it is not surer than that
 
 
 def get(tx: Transaction, task_id: str) -> Steps[Task | None]:
@@ -104,15 +105,26 @@ def lanes(tx: Transaction) -> Steps[list[Lane]]:
     return pausing.lanes(counted, pauses)
 
 
-def ahead(tx: Transaction, task_id: str) -> Steps[int]:
+def lane_state(tx: Transaction, lane: str) -> Steps[LaneState]:
+    ((running, *pause),) = yield from tx.one("lane_state", lane=lane)
+    found = [rows.pause((lane, *pause))] if pause[0] is not None else []
+    return LaneState(pause=pausing.in_force(found, tx.now).get(lane), running_count=running)
+
+
+def ahead(tx: Transaction, task_id: str) -> Steps[Depth]:
     names = ("kind", "lane", "priority", "tag", "available_at", "seq")
     own = yield from tx.one("place", id=task_id)
     if not own:
-        return 0
+        return Depth(0)
     place = dict(zip(names, own[0], strict=True))
     statement = "ready_in_lane" if place["tag"] is None else "ahead"
     ((counted,),) = yield from tx.one(statement, **place, most=MAX_AHEAD)
-    return int(counted)
+    if counted < MAX_AHEAD:
+        return Depth(int(counted))
+    ((estimate, sampled),) = yield from tx.one("ahead_of_many", **place)
+    if not sampled:
+        return Depth(int(estimate))
+    return Depth(max(round(estimate, _DIGITS - len(str(estimate))), MAX_AHEAD), Certainty.ABOUT)
 
 
 def instant(tx: Transaction) -> Steps[float]:

@@ -170,24 +170,24 @@ class WaitPromises(LedgerCase):
         put(ledger, job_of(6), *(lone(n, priority=n % 3 - 1) for n in range(9)), job_of(3))
         put(ledger, lone("elsewhere", limit="adobe", priority=9), lone("another", kind="other", priority=9))
         line = [task.id for task in all_tasks(ledger) if task.lane == "work"]
-        ahead = {task_id: ledger.ahead(task_id) for task_id in line}
+        ahead = {task_id: ledger.ahead(task_id).task_count for task_id in line}
         assert sorted(line, key=ahead.__getitem__) == [task.id for task in worker.claim(99, lane="work")]
         assert sorted(ahead.values()) == [*range(len(line))]
 
     def test_a_pause_does_not_change_who_is_ahead(self, ledger: Ledger) -> None:
         tasks = put(ledger, lone(1), lone(2))
         ledger.pause("work", action())
-        assert [ledger.ahead(task_id) for task_id in tasks] == [0, 1]
+        assert [ledger.ahead(task_id).task_count for task_id in tasks] == [0, 1]
 
     def test_a_task_that_is_not_due_has_all_ready_tasks_of_its_lane_ahead(
         self, ledger: Ledger, clock: ManualClock
     ) -> None:
         (later,) = put(ledger, lone("later", delay_s=100, priority=9))
-        assert ledger.ahead(later) == 0
+        assert ledger.ahead(later).task_count == 0
         put(ledger, lone(1), lone(2, delay_s=10), lone(3, delay_s=200), lone(4, limit="adobe"), lone(5, priority=-9))
-        assert ledger.ahead(later) == 2
+        assert ledger.ahead(later).task_count == 2
         clock.advance(10)
-        assert ledger.ahead(later) == 3
+        assert ledger.ahead(later).task_count == 3
 
     def test_nobody_is_ahead_of_a_task_that_does_not_wait(self, ledger: Ledger, worker: Worker) -> None:
         done, running, canceled, first, _ = put(ledger, *(lone(n) for n in range(5)))
@@ -195,4 +195,4 @@ class WaitPromises(LedgerCase):
         worker.take()
         ledger.cancel([canceled], action())
         for task_id in (done, running, canceled, first, ids.random_id()):
-            assert ledger.ahead(task_id) == 0
+            assert ledger.ahead(task_id).task_count == 0

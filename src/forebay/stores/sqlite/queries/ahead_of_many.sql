@@ -1,0 +1,19 @@
+-- How many stand in line before a task, all of them counted. :kind, :lane, :priority, :tag or NULL, :available_at, :seq.
+-- Reply: count, whether it is an estimate.
+SELECT (
+    SELECT count(*) FROM tasks
+    WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane = :lane
+      AND priority > CASE WHEN :tag IS NULL THEN -1000 ELSE :priority END
+) + (
+    SELECT count(*) FROM tasks
+    WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane = :lane AND priority = :priority
+      AND tag < :tag
+) + (
+    SELECT count(*) FROM tasks
+    WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane = :lane AND priority = :priority
+      AND tag = :tag AND available_at < :available_at
+) + (
+    SELECT count(*) FROM tasks
+    WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane = :lane AND priority = :priority
+      AND tag = :tag AND available_at = :available_at AND seq < :seq
+), 0
