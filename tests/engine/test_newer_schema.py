@@ -35,8 +35,8 @@ def migrate_further(address: str) -> None:
         db.execute("PRAGMA user_version = 99")
         db.close()
         return
-    with psycopg.connect(address, autocommit=True) as db:
-        db.execute("COMMENT ON TABLE forebay_tasks IS 'Forebay ledger, schema 99'")
+    with psycopg.connect(address, autocommit=True) as server:
+        server.execute("COMMENT ON TABLE forebay_tasks IS 'Forebay ledger, schema 99'")
 
 
 def test_a_worker_drains_when_a_newer_version_migrates_its_ledger(address: str, ground: Callable[..., Ground]) -> None:
