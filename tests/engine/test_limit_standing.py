@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,7 +84,36 @@ def test_workers_that_stand_in_line_are_not_counted_beside_the_tasks_they_stand_
     assert 540.0 <= last <= 600.0
 
 
-def test_a_task_that_was_claimed_and_waits_for_its_slot_says_for_which(here: Ground) -> None:
+@pytest.mark.parametrize("kind", ["call", "call_blocking", "several"])
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_task_under_a_paused_limit_is_not_claimed_and_says_so_at_once(here: Ground, kind: str, before: int) -> None:
+    """Also by a worker whose slots came quickly a while ago."""
+    app = here.app
+    seen: list[Standing] = []
+
+    async def scenario() -> None:
+        async with here.worker(concurrency=1):
+            await here.until(app.ledger.sessions)
+            for task in app.submit_many(kind, [{}] * before):
+                await here.ended(task.id)
+            await asyncio.sleep(1.1 if before else 0.0)  # as long as what was learned of the slots counts
+            app.limiter.pause("api", for_s=40)
+            task = app.submit(kind)
+            seen.append(app.standing(task.id))
+            await here.until(lambda: app.limiter.usage("api").waiting)
+            seen.append(app.standing(task.id))
+            app.limiter.resume("api")
+            await here.ended(task.id)
+            assert here.task(task.id).claim_count == 1
+
+    run(scenario)
+    for each in seen:
+        assert each.wait_reason is WaitReason.PAUSED
+        assert each.eta_s is not None
+        assert 30 < each.eta_s <= 41
+
+
+def test_a_task_that_cannot_have_a_slot_is_not_claimed_and_says_what_binds(here: Ground) -> None:
     app = here.app
     seen: list[Standing] = []
 
@@ -93,9 +123,8 @@ def test_a_task_that_was_claimed_and_waits_for_its_slot_says_for_which(here: Gro
                 task = app.submit("several", {"times": 1})
                 await here.until(lambda: app.limiter.usage("api").waiting)
                 seen.append(app.standing(task.id))
-            await here.until(lambda: app.get(task.id).status.terminal)
+            await here.ended(task.id)
 
     run(scenario)
-    assert [reason.code for reason in seen[0].reasons] == ["running", "limit"]
-    assert (seen[0].wait_reason, seen[0].binds) == (None, ("in_flight 2/2",))
-    assert seen[0].reasons[1].text == "limit 'api' has 2/2 calls in flight; of its kind, in hand and waiting for it: 1"
+    assert [reason.code for reason in seen[0].reasons] == ["limit"]
+    assert (seen[0].wait_reason, seen[0].binds) == (WaitReason.LIMIT, ("in_flight 2/2",))

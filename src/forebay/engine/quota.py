@@ -126,7 +126,7 @@ class HandlerQuota:
         return not self._attempts and self.wanted() > 0
 
     def wanted(self) -> int:
-        return 0 if self._shut else len(self._slots) + max(0, self._ahead.count - len(self._attempts))
+        return 0 if self._shut else len(self._slots) + max(0, self._ahead.count(steady()) - len(self._attempts))
 
     def stand_for(self, places: int, *, ready: bool) -> None:
         needed: Counter[Units] = Counter()
@@ -252,12 +252,12 @@ class CallQuota:
         return self.wanted() > 0
 
     def wanted(self) -> int:
-        return 0 if self._shut else max(self._cleared, self._ahead.count - len(self._preparing))
+        return 0 if self._shut else max(self._cleared, self._ahead.count(steady()) - len(self._preparing))
 
     def stand_for(self, places: int, *, ready: bool) -> None:
         """Nobody here would hear that there are slots again: one wish does."""
         alone = ready and places > 0 and not self._preparing and not self._cleared and not self._shut
-        self._wishes.stand_for(Counter([units_key({"calls": 1})] if alone and not self._ahead.count else []))
+        self._wishes.stand_for(Counter([units_key({"calls": 1})] if alone and not self._ahead.count(steady()) else []))
 
     def add(self, attempt: Attempt) -> None:
         self._cleared = max(0, self._cleared - 1)

@@ -56,6 +56,7 @@ class Outlook:
             level=cool["level"],
             mean_call_s=self.record["mean"] / 1000,
             in_hand_count=in_hand,
+            all_in_hand=0 < running <= in_hand,
         )
 
     def _usual_units(self, kind: str) -> dict[str, int]:

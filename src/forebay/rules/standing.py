@@ -11,6 +11,7 @@ from forebay.model.task import Status, Task, WaitReason
 from forebay.rules.rollup import progress
 from forebay.rules.why import (
     READY,
+    Gate,
     LimitView,
     Reason,
     Surroundings,
@@ -70,7 +71,8 @@ def standing(task: Task, around: Surroundings, *, now: float) -> Standing:
     if task.status is not Status.PENDING:
         held = held_in_hand(around) if task.status is Status.RUNNING else []
         binds = tuple(gate.binds for gate, _ in held if gate.binds)
-        return Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane), binds=binds)
+        found = Standing(reasons=why(task, around, now=now), limit=limit_of(task.lane), binds=binds)
+        return _waits_in_hand(found, around, held[0][0], now) if held else found
     own_s = delay_s(task, now)
     waiting = _Waiting(
         kind=task.kind,
@@ -80,6 +82,15 @@ def standing(task: Task, around: Surroundings, *, now: float) -> Standing:
         level=_times(task) if own_s else 0,
     )
     return _stands(waiting, around, now)
+
+
+def _waits_in_hand(found: Standing, around: Surroundings, gate: Gate, now: float) -> Standing:
+    """Add what it waits for, if all tasks of its kind that were claimed wait for their slots: then so does this."""
+    if around.limit is None or not around.limit.all_in_hand:
+        return found
+    eta_s = around.limit.eta_s
+    eta_at = None if eta_s is None else now + eta_s
+    return replace(found, wait_reason=gate.reason, eta_s=eta_s, eta_at=eta_at)
 
 
 def next_in(lane: Lane, around: Surroundings, *, now: float) -> Standing:

@@ -22,8 +22,8 @@ class Gate:
 class LimitView:
     """How a limit stands for one who waits: what keeps out whoever is next, and when it is this one's turn.
 
-    `in_hand_count` of its kind are claimed and wait for their slots. Where its store does not answer, the gate that
-    says so is all that is known.
+    `in_hand_count` of its kind are claimed and wait for their slots, `all_in_hand` says that none of it calls. Where
+    its store does not answer, the gate that says so is all that is known.
     """
 
     gates: tuple[Gate, ...] = ()
@@ -32,6 +32,7 @@ class LimitView:
     level: int = 0
     mean_call_s: float = 0.0
     in_hand_count: int = 0
+    all_in_hand: bool = False
     answers: bool = True
 
 

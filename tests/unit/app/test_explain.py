@@ -28,7 +28,7 @@ class CountedLedger(MemoryLedger):
         self.reads: list[str] = []
 
     def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - whatever it is
-        if name in {"sessions", "lanes", "ahead"}:
+        if name in {"sessions", "lanes", "lane_state", "ahead"}:
             super().__getattribute__("reads").append(name)
         return super().__getattribute__(name)
 
@@ -93,7 +93,7 @@ def test_a_list_reads_each_limit_workers_and_lanes_once_however_many_rows_there_
     look = app.look()
     with app.limiter.slot("api", units={"pages": 0}):
         found = [look.glance(row) for row in rows]
-    assert (sorted(ledger.reads), limits.reads) == (["lanes", "sessions"], 1)
+    assert (sorted(ledger.reads), limits.reads) == (["lane_state", "sessions"], 1)
     assert {(each.wait_reason, each.limit, each.position, each.eta_s) for each in found} == {
         (WaitReason.LIMIT, "api", None, None)
     }

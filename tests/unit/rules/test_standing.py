@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.model.lane import Depth, Lane
+from forebay.model.lane import Certainty, Depth, Lane
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules.standing import NOBODY, job_standing, next_in, standing
 from forebay.rules.why import Gate, LimitView, Reason, Surroundings
@@ -161,3 +161,33 @@ def test_times_below_a_second_count() -> None:
     limit = LimitView(eta_s=0.5, cooldown_for_s=0.5, mean_call_s=0.25)
     found = standing(pending(), around(limit=limit), now=NOW)
     assert (found.cooldown_until, found.end_eta_s) == (NOW + 0.5, 0.75)
+
+
+def test_a_claimed_task_waits_for_its_slot_if_all_that_were_claimed_do() -> None:
+    running = pending(status=Status.RUNNING, attempt_deadline_at=NOW + 60)
+    view = LimitView(gates=(COOLS,), eta_s=8.0, in_hand_count=2, all_in_hand=True)
+    found = standing(running, around(limit=view), now=NOW)
+    assert [reason.code for reason in found.reasons] == ["running", "cooldown"]
+    assert (found.wait_reason, found.eta_s, found.eta_at) == (WaitReason.COOLDOWN, 8.0, NOW + 8)
+    assert (found.position, found.binds) == (None, ("cooldown of api",))
+
+
+def test_which_of_several_claimed_tasks_waits_is_not_guessed() -> None:
+    running = pending(status=Status.RUNNING, attempt_deadline_at=NOW + 60)
+    view = LimitView(gates=(COOLS,), eta_s=8.0, in_hand_count=2)
+    found = standing(running, around(limit=view), now=NOW)
+    assert (found.wait_reason, found.eta_s, found.binds) == (None, None, ("cooldown of api",))
+
+
+@pytest.mark.parametrize(
+    ("certainty", "text"),
+    [
+        (Certainty.EXACT, "961000 tasks are ahead of it"),
+        (Certainty.ABOUT, "about 961000 tasks are ahead of it"),
+        (Certainty.AT_LEAST, "more than 961000 tasks are ahead of it"),
+    ],
+)
+def test_a_place_says_how_sure_it_is(certainty: Certainty, text: str) -> None:
+    found = standing(pending(), around(ahead=Depth(961_000, certainty)), now=NOW)
+    assert (found.position, found.position_is) == (961_001, certainty)
+    assert [reason.text for reason in found.reasons] == [f"{text} in lane 'call@api'"]
