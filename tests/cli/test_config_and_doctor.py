@@ -2,16 +2,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from forebay.blobs import Blobs
 from forebay.cli.checkup import EXTRAS, findings
 from forebay.cli.options import Common
 from forebay.testing.workers import lone
-from tests.cli.ground import Ground
+from tests.cli.ground import Answer, Ground
+from tests.servers.clients import redis_client
+from tests.servers.fresh import fresh_bucket, fresh_schema
+from tests.servers.server import Server
+from tests.stores.test_blobs import use_s3
 
 
 def test_config_shows_who_set_what_and_no_secret(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +123,74 @@ def test_doctor_distrusts_an_old_sqlite_and_a_clock_that_lags(here: Ground, monk
     monkeypatch.setattr("forebay.cli.checkup.time.time", lambda: 1.0)
     failed = {each.name for each in findings(Common()) if each.verdict == "fail"}
     assert {"sqlite", "clock"} <= failed
+
+
+def lines_of(answer: Answer, name: str) -> list[tuple[str, str]]:
+    return [(each["verdict"], each["text"]) for each in answer.json if each["name"] == name]
+
+
+@pytest.mark.parametrize("address", ["redis://127.0.0.1:1/0", "postgresql://forebay@127.0.0.1:1/none"])
+def test_doctor_fails_on_a_limit_store_that_does_not_answer(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("FOREBAY_LIMITS", address)
+    answer = here.run("doctor", "-o", "json")
+    ((verdict, text),) = lines_of(answer, "limits")
+    assert (answer.code, verdict) == (1, "fail")
+    assert "127.0.0.1:1" in text
+
+
+def test_doctor_looks_at_a_redis_and_its_clock(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, valkey_server: Server
+) -> None:
+    monkeypatch.setenv("FOREBAY_LIMITS", valkey_server.url)
+    answer = here.run("doctor", "-o", "json")
+    ((verdict, text),) = lines_of(answer, "limits")
+    assert verdict == "ok"
+    assert re.search(r"(Valkey|Redis) \d.*answers in \d+\.\d ms", text)
+    offsets = [each for each in lines_of(answer, "clock") if "limits server" in each[1]]
+    assert [verdict for verdict, _ in offsets] == ["ok"]
+
+
+def test_doctor_warns_of_a_redis_that_evicts(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, valkey_server: Server
+) -> None:
+    monkeypatch.setenv("FOREBAY_LIMITS", valkey_server.url)
+    with redis_client(valkey_server.url) as client:
+        usual = client.config_get("maxmemory-policy")["maxmemory-policy"]
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            answer = here.run("doctor", "-o", "json")
+        finally:
+            client.config_set("maxmemory-policy", usual)
+    found = [each for each in answer.json if each["name"] == "limits" and each["verdict"] == "warn"]
+    assert [each["remedy"] for each in found] == ["Set maxmemory-policy to noeviction."]
+
+
+def test_doctor_tells_how_far_the_clock_of_the_ledger_is_off(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, postgres_server: Server
+) -> None:
+    with fresh_schema(postgres_server) as address:
+        monkeypatch.setenv("FOREBAY_LEDGER", address)
+        monkeypatch.setenv("FOREBAY_LIMITS", f"sqlite:///{here.home / 'limits.db'}")
+        answer = here.run("doctor", "-o", "json")
+        real = time.time
+        monkeypatch.setattr("forebay.cli.checkup_stores.time.time", lambda: real() - 100)
+        late = here.run("doctor", "-o", "json")
+    assert [verdict for verdict, text in lines_of(answer, "clock") if "ledger server" in text] == ["ok"]
+    (found,) = (each for each in lines_of(late, "clock") if "ledger server" in each[1])
+    assert found[0] == "warn"
+    assert re.search(r"is (99|100)\.\d+ s ahead of", found[1])
+
+
+def test_doctor_writes_nothing_into_a_bucket(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, seaweedfs_server: Server
+) -> None:
+    with fresh_bucket(seaweedfs_server) as bucket:
+        use_s3(monkeypatch, seaweedfs_server)
+        monkeypatch.setenv("FOREBAY_BLOBS", f"s3://{bucket}/blobs")
+        puts: list[object] = []
+        monkeypatch.setattr(Blobs, "put", lambda *given: puts.append(given))
+        answer = here.run("doctor", "-o", "json")
+    ((verdict, text),) = lines_of(answer, "blobs")
+    assert (verdict, puts) == ("ok", []), text

@@ -10,7 +10,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,13 +18,14 @@ from urllib.parse import unquote
 import apsw
 
 from forebay.app.forebay import Forebay
+from forebay.cli import checkup_stores
+from forebay.cli.checkup_stores import Finding, failed
 from forebay.cli.opening import settings_of
 from forebay.cli.options import Common
 from forebay.engine import strays
 from forebay.engine.signals import Retry
 from forebay.errors import ForebayError, StoreMissing
 from forebay.failpoint import VARIABLE as FAILPOINTS
-from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.redact import mask_address
 from forebay.processors.level import Level
 from forebay.processors.parser_child import NO_VERBS, Bounds
@@ -41,7 +41,6 @@ _GIB = 1 << 30
 _CLOCK_SLACK_S = 60.0
 _FEW_FILES = 4096
 _BUILT = datetime(2026, 1, 1, tzinfo=UTC)
-_PROBE = b"forebay doctor"
 EXTRAS = {
     "postgres": "psycopg",
     "redis": "redis",
@@ -54,16 +53,6 @@ EXTRAS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line: `verdict` is ok, warn or fail."""
-
-    verdict: str
-    name: str
-    text: str
-    remedy: str = ""
-
-
 def findings(common: Common) -> Iterator[Finding]:
     python = f"{platform.python_implementation()} {platform.python_version()}"
     yield Finding("ok", "forebay", f"{version('forebay')}, {python}, {platform.platform()}")
@@ -71,23 +60,21 @@ def findings(common: Common) -> Iterator[Finding]:
     try:
         settings = settings_of(common)
     except ForebayError as error:
-        yield _failed("settings", error)
+        yield failed("settings", error)
         return
     changed = sum(each.source != "default" for each in settings.sources())
     yield Finding("ok", "settings", f"{changed} set, the rest are defaults: `forebay config show`")
     yield from _variables(settings)
     yield from _ledger(settings)
+    yield from checkup_stores.limits(settings)
     yield _blobs(settings)
     yield _disk(settings)
     yield _clock(settings)
+    yield from checkup_stores.ledger_clock(settings)
     yield _files()
     yield from _children()
     yield _sandbox(settings)
     yield from _extras()
-
-
-def _failed(name: str, error: ForebayError) -> Finding:
-    return Finding("fail", name, error.what, error.remedy)
 
 
 def _sqlite() -> Finding:
@@ -95,7 +82,7 @@ def _sqlite() -> Finding:
     try:
         check_version(found)
     except ForebayError as error:
-        return _failed("sqlite", error)
+        return failed("sqlite", error)
     return Finding("ok", "sqlite", f"SQLite {found}, apsw {version('apsw')}")
 
 
@@ -118,7 +105,7 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
         yield Finding("warn", "ledger", f"there is none at {shown} yet", "Run `forebay store init`.")
         return
     except ForebayError as error:
-        yield _failed("ledger", error)
+        yield failed("ledger", error)
         return
     newest = newest_schema(settings.ledger)
     schema = "" if newest is None else f", schema {newest}"
@@ -131,20 +118,16 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
 def _blobs(settings: Settings) -> Finding:
     shown = mask_address(settings.blobs)
     try:
-        blobs = Forebay(settings=settings).blobs
+        Forebay(settings=settings).blobs  # noqa: B018 - made of its address
     except ForebayError as error:
-        return _failed("blobs", error)
+        return failed("blobs", error)
     folder = _blob_folder(settings)
     if folder is not None:
         nearest = _nearest(folder)
         if not os.access(nearest, os.W_OK | os.X_OK):
             return Finding("fail", "blobs", f"{nearest} cannot be written", "Give this user write access to it.")
         return Finding("ok", "blobs", f"{shown}{'' if folder.exists() else ', made when first needed'}")
-    try:
-        blobs.delete(blobs.put(DEFAULT_TENANT, _PROBE))
-    except ForebayError as error:
-        return _failed("blobs", error)
-    return Finding("ok", "blobs", f"{shown}, written to and deleted from")
+    return checkup_stores.remote_blobs(settings)
 
 
 def _ledger_file(settings: Settings) -> Path | None:
@@ -236,7 +219,7 @@ def _sandbox(settings: Settings) -> Finding:
     try:
         level = asyncio.run(_level(bounds))
     except ForebayError as error:
-        return _failed("sandbox", error)
+        return failed("sandbox", error)
     except Retry as error:
         return Finding("fail", "sandbox", error.text, "Start `python -m forebay.child` by hand to see what it says.")
     memory = bounds.memory_mb / 1024
