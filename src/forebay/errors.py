@@ -289,10 +289,12 @@ class SchemaTooNew(StoreError):
 
 class SchemaTooOld(StoreError):
     code = "schema_too_old"
+    public = "A store has to be migrated first."
 
 
 class WrongEnvironment(StoreError):
     code = "wrong_environment"
+    public = "A store belongs to another environment."
 
 
 class StoreClosed(StoreError):

@@ -11,10 +11,14 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cli.ground import Ground, program
+from tests.servers.fresh import fresh_schema
+from tests.servers.relay import Relay
+from tests.servers.server import Server
 
 APP = """
 import time
@@ -167,3 +171,30 @@ def test_no_workers_is_said_on_stderr(here: Ground) -> None:
     here.ok("store", "init")
     answer = here.ok("workers")
     assert (answer.out, "forebay worker" in answer.err) == ("", True)
+
+
+def test_a_worker_that_is_told_to_end_while_it_starts_has_drained(here: Ground, folder: Path) -> None:
+    (folder / "slow.py").write_text("import time\nfrom pathlib import Path\nPath('loading').touch()\ntime.sleep(60)\n")
+    with running("slow:app") as process:
+        while not (folder / "loading").exists():
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(20) == 0, here.home
+
+
+def test_a_worker_that_drains_without_its_ledger_ends_with_5_and_a_line_of_its_log(
+    here: Ground, folder: Path, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = urlsplit(postgres_server.url)
+    with fresh_schema(postgres_server) as address, Relay(server.hostname or "", server.port or 0) as relay:
+        monkeypatch.setenv("FOREBAY_LEDGER", address.replace(f":{server.port}", f":{relay.port}"))
+        monkeypatch.setenv("FOREBAY_DRAIN_GRACE_S", "1")
+        with running("myapp:app") as process:
+            log_until(process, "worker_started")
+            relay.cut()
+            os.kill(process.pid, signal.SIGTERM)
+            assert process.stderr is not None
+            lines = process.stderr.read().splitlines()
+            assert process.wait(30) == 5, (here.home, folder)
+    events = [json.loads(line)["event"] for line in lines]
+    assert events[-1] == "worker_failed"

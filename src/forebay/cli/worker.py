@@ -17,7 +17,7 @@ from forebay.cli import output
 from forebay.cli.cells import beside, short_ids
 from forebay.cli.opening import environment, opened, who
 from forebay.cli.options import Common, Reading
-from forebay.errors import BadInput, ForebayError
+from forebay.errors import BadInput, ForebayError, StoreError
 from forebay.ids import printable, shown
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def worker(
         str | None, Parameter(name="--drain", help="End another worker, by its name or session; it finishes what runs.")
     ] = None,
     common: Common = _USUAL,
-) -> int | None:
+) -> int:
     """An application that was made with a ledger keeps it; else the settings say which."""
     if drain is not None:
         if target is not None:
@@ -74,7 +74,7 @@ def worker(
             f"{shown(target)} has no handlers, and nothing that reads documents is installed.",
             remedy="Register a handler before it is loaded: @app.task(\"kind\"), or pip install 'forebay[ocr]'.",
         )
-    _run(
+    return _run(
         app,
         metrics_port,
         partial(
@@ -87,7 +87,6 @@ def worker(
             until_idle=until_idle,
         ),
     )
-    return None
 
 
 def _drain(name: str, common: Common) -> int:
@@ -116,7 +115,9 @@ def _check(what: str, value: int | None, least: int, most: int) -> None:
         check_count(what, value, least=least, most=most)
 
 
-def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> None:
+def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> int:
+    """Run the worker and return its exit code; that its ledger failed is told as a line of its log."""
+    from forebay.observe import emit
     from forebay.observe.logs import configure
 
     settings = app.settings
@@ -131,10 +132,15 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> No
             gauges = FleetGauges(app)
             stack.callback(gauges.close)
             stack.callback(serve(settings.metrics_host, port, gauges=gauges))
-        work()
+        try:
+            work()
+        except StoreError as error:
+            emit("worker_failed", error_code=error.code, text=str(error))
+            return error.exit_code
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
+    return 0
 
 
 def application(target: str, common: Common) -> Forebay:

@@ -38,6 +38,11 @@ EVENTS: dict[str, Event] = {
         _INFO, "A worker claims no more and lets what runs come to its end.", ("reason", "running")
     ),
     "worker_stopped": Event(_INFO, "A worker closed its session.", ("worker", "settled", "handed_back")),
+    "worker_failed": Event(
+        _WARNING,
+        "A worker ended because its ledger could not be used; what it held is free for others when its lease ends.",
+        ("error_code", "text"),
+    ),
     "schema_newer": Event(
         _WARNING,
         "A newer version has migrated the ledger, so this worker drains and ends with exit code 5.",

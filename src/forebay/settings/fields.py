@@ -53,7 +53,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    env: Name = Field("dev", description="Name of the environment; a ledger serves one, and shared stores keep them apart.")
+    env: Name = Field("dev", description="Name of the environment; a ledger serves one, shared stores keep them apart.")
     home: Path = Field(description="Folder for what Forebay keeps on this machine.")
     ledger: Address = Field(description="Address of the ledger, where tasks live.")
     limits: Address = Field(description="Address of the limit store, where the state of limits lives.")
