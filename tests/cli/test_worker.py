@@ -45,7 +45,6 @@ def folder(here: Ground) -> Path:
     folder = here.home.parent
     (folder / "myapp.py").write_text(APP)
     (folder / "broken.py").write_text("import json\njson.loads('{')\n")
-    (folder / "empty.py").write_text("from forebay import Forebay\napp = Forebay()\n")
     (folder / "own.py").write_text(APP.replace("Forebay()", "Forebay('sqlite:///own.db')"))
     return folder
 
@@ -83,11 +82,8 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
         while not (folder / "began").exists():
             time.sleep(0.02)
         (worker,) = here.ok("workers", "-o", "json").json
-        assert (worker["worker"], worker["kinds"], worker["running"]) == (
-            "worker-7",
-            ["add", "callback", "sleep"],
-            [slept],
-        )
+        assert (worker["worker"], worker["running"]) == ("worker-7", [slept])
+        assert {"add", "callback", "sleep", "ocr.local"} <= {*worker["kinds"]}
         assert "worker-7" in here.ok("workers").out
         os.kill(process.pid, signal.SIGTERM)
         log = log_until(process, "worker_stopped")
@@ -133,7 +129,6 @@ def test_a_worker_takes_its_ledger_from_the_flag_and_its_application_from_a_file
         (["missing:app"], 4, "There is no module 'missing' here."),
         (["missing.py:app"], 4, "There is no file 'missing.py'."),
         (["myapp:nothing"], 4, "myapp has no application 'nothing'."),
-        (["empty:app"], 2, "'empty:app' has no handlers."),
         (["own:app", "--ledger", "sqlite:///x.db"], 2, "'own:app' was made with a ledger of its own."),
         (["myapp:app", "--concurrency", "0"], 2, "concurrency is 0."),
         (["myapp:app", "--metrics-port", "70000"], 2, "metrics_port is 70000."),
