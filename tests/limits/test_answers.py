@@ -129,6 +129,12 @@ def test_a_call_that_was_cut_off_is_still_in_flight(limiter: Limiter) -> None:
     assert limiter.usage("api").in_flight == 2
 
 
+def test_read_timeouts_open_the_breaker_while_their_calls_still_count(limiter: Limiter) -> None:
+    fail(limiter, TimeoutError(), times=3)
+    until(lambda: limiter.usage("api").cooldown == "breaker")
+    assert limiter.usage("api").in_flight == 3
+
+
 def test_what_was_told_inside_the_block_counts_and_not_the_exception_after_it(limiter: Limiter) -> None:
     with suppress(TimeoutError), limiter.slot("api") as slot:
         slot.answered(200)
