@@ -39,6 +39,9 @@ def output_of(found: Job | Task, form: str) -> tuple[Job, Output]:
     """BadInput if there is none in that format."""
     pipeline = PIPELINES.get(found.pipeline) if isinstance(found, Job) else None
     if pipeline is None or not isinstance(found, Job) or found.document is None:
+        known = dict.fromkeys(name for each in PIPELINES.values() for name in each.outputs)
+        if form not in known:
+            raise BadInput(f"There is no format {printable(form)!r}.", remedy=f"Formats are: {', '.join(known)}.")
         raise BadInput(f"{found.id} is no job of a document.", remedy="Leave out the format.")
     return found, checked(pipeline, [form])[form]
 
