@@ -10,6 +10,7 @@ import pytest
 from forebay.app.working import awork, when_idle
 from forebay.engine.signals import Permanent, Retry
 from forebay.errors import BadInput, NotFound
+from forebay.limits.usage import Holding
 from forebay.model.document import Page
 from forebay.processors.base import Chunk
 from forebay.rules.chunks import piece_index
@@ -251,6 +252,24 @@ def test_a_processor_is_an_async_function_and_has_a_name_of_its_own(ground: Grou
     ground.register()
     with pytest.raises(BadInput, match="already"):
         ground.register()
+
+
+def test_a_slot_says_which_pages_of_which_document_it_is_for(ground: Ground) -> None:
+    from forebay import Limit  # noqa: PLC0415
+
+    ground.app.limit(Limit("paid", in_flight=1))
+    seen: list[Holding] = []
+
+    def looks(chunk: Chunk) -> list[Page]:
+        seen.extend(call for holder in ground.app.limiter.usage("paid").holders for call in holder.calls)
+        return as_pages(chunk)
+
+    ground.answer = looks
+    ground.register(max_pages=2, limit="paid")
+    job = ground.run(pdf(3))
+    assert sorted(call.label for call in seen) == ["scan.pdf p. 1-2 (ocr.noted)", "scan.pdf p. 3 (ocr.noted)"]
+    assert {call.job_id for call in seen} == {job.id}
+    assert {call.task_id for call in seen} == {task.id for task in ground.chunks(job.id)}
 
 
 def test_a_limited_processor_takes_a_slot_for_each_call_and_none_for_what_is_stored(ground: Ground) -> None:

@@ -31,6 +31,9 @@ class ChildCalls:
         self.say = say
         self.waited_s = 0.0
 
+    def describe(self, text: str) -> None:  # noqa: ARG002 - of the protocol
+        raise BadInput("A plain handler cannot describe its slots.", remedy="Make it async, or leave this out.")
+
     def slot(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> ChildSlot:
         return ChildSlot(self, limit, units, timeout_s)
 

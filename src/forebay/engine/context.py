@@ -17,6 +17,7 @@ from forebay.ids import shown
 from forebay.model.exchange import Usage
 from forebay.model.job import Event
 from forebay.model.limit import check_seconds, check_units
+from forebay.model.names import check_label
 from forebay.model.task import Task
 
 SLOT_WAIT_S = 30.0
@@ -30,6 +31,8 @@ class Calls(Protocol):
 
     @property
     def waited_s(self) -> float: ...
+
+    def describe(self, text: str) -> None: ...
 
     def slot(self, limit: str | None, units: dict[str, int] | None, timeout_s: float) -> Any: ...  # noqa: ANN401 - for `with` in a plain handler, for `async with` in an async one
 
@@ -152,6 +155,10 @@ class Context:
     def used(self, meter: str, unit: str, amount: float = 1) -> None:
         """Book what was consumed of a metered service; it counts even if the attempt fails or is stopped later."""
         self._desk.used(Usage(meter, unit, amount))
+
+    def describe(self, text: str) -> None:
+        """Say what this attempt works on: `forebay limits show` names it for each slot. Only in an async handler."""
+        self._calls().describe(check_label("text", text))
 
     def slot(
         self, limit: str | None = None, *, units: dict[str, int] | None = None, timeout_s: float = SLOT_WAIT_S

@@ -10,6 +10,7 @@ from forebay.engine.registry import Kind
 from forebay.engine.slots import Calls, Waits
 from forebay.errors import ForebayError
 from forebay.limits.limiter import Limiter
+from forebay.limits.works_on import WorksOn
 from forebay.model.exchange import Want
 from forebay.model.outcome import Failed, Outcome
 from forebay.model.task import Task
@@ -61,10 +62,17 @@ class Quotas:
         self._changed()
 
     def calls(self, kind: Kind, attempt: Waits, task: Task) -> Calls:
-        """Slots for one attempt."""
+        """Slots for one attempt of a task."""
         held = kind.limit is not None and kind.slot == "handler"
-        context = {"task_id": task.id, "kind": task.kind, "job_id": task.job_id}
-        return Calls(self._limiter, attempt, limit=kind.limit, held=held, label=kind.name, context=context)
+        return Calls(
+            self._limiter,
+            attempt,
+            limit=kind.limit,
+            held=held,
+            label=kind.name,
+            context={"task_id": task.id, "kind": task.kind, "job_id": task.job_id},
+            works_on=WorksOn(task.job_id, task.id),
+        )
 
     @property
     def hungry(self) -> bool:

@@ -13,6 +13,7 @@ from forebay.clock import steady
 from forebay.engine import outcomes
 from forebay.errors import BadInput, Conflict
 from forebay.limits.slot import Slot
+from forebay.limits.works_on import WorksOn
 from forebay.model.call_outcome import CallOutcome
 from forebay.model.outcome import Completed, Failed, Outcome, Rescheduled
 from forebay.rules.verdict import ErrorClass
@@ -106,10 +107,13 @@ class Calls:
         held: bool,
         label: str,
         context: Mapping[str, object] | None = None,
+        works_on: WorksOn | None = None,
     ) -> None:
         self._limiter = limiter
         self._attempt = attempt
-        self._label = label
+        self._kind = label
+        self._works_on = works_on
+        self._text = ""
         self._limit = limit
         self._held = {limit} if held else set()
         self._slots: dict[str, Slot] = {}
@@ -125,6 +129,15 @@ class Calls:
         """In all, with what it waits for now."""
         now = steady()
         return self._waited_s + sum(now - since for since in self._waits_since)
+
+    def describe(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def _label(self) -> str:
+        if self._works_on is None:
+            return self._kind
+        return self._works_on.label(self._kind, self._text)
 
     def named(self, limit: str | None) -> str:
         """The limit that is meant."""

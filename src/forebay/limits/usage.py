@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from forebay.limits.works_on import split_label
 from forebay.model.limit import Limit
-from forebay.model.limit_record import Record, Terms
+from forebay.model.limit_record import Call, Record, Terms
 from forebay.rules import cooldown, forecast, limit_actions, limit_state
 from forebay.rules import window_log as logs
 
@@ -29,11 +30,13 @@ class WindowUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """One call in progress: since when, and what it works on, if its caller said so."""
+    """One call in progress: since when, what it works on, if its caller said so, and the task that makes it, if any."""
 
     for_s: float
     label: str
     units: dict[str, int]
+    job_id: str | None = None
+    task_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,14 @@ def _windows(record: Record, terms: Terms, now: int) -> tuple[WindowUsage, ...]:
     return tuple(found)
 
 
+def _holding(call: Call, now: int) -> Holding:
+    label, task = split_label(call["label"])
+    job_id, task_id = task or (None, None)
+    return Holding(
+        for_s=(now - call["at"]) / 1000, label=label, units=call["units"], job_id=job_id, task_id=task_id
+    )
+
+
 def _holders(record: Record, now: int) -> tuple[Holder, ...]:
     return tuple(
         Holder(
@@ -189,8 +200,7 @@ def _holders(record: Record, now: int) -> tuple[Holder, ...]:
             alive=seat["until"] > now,
             cut_off=limit_state.is_cut_off(sid),
             calls=tuple(
-                Holding(for_s=(now - call["at"]) / 1000, label=call["label"], units=call["units"])
-                for call in seat["calls"]
+                _holding(call, now) for call in seat["calls"]
             ),
             waiting=sum(run["count"] for run in seat["runs"]),
         )

@@ -16,6 +16,7 @@ from forebay.model import document as model
 from forebay.model import payload as json_text
 from forebay.model.exchange import Remembered
 from forebay.model.job import Event
+from forebay.model.names import LABEL_LENGTH
 from forebay.model.outcome import Completed, Failed, Rescheduled
 from forebay.model.payload import Json
 from forebay.model.task import WaitReason
@@ -28,6 +29,8 @@ from forebay.pipelines.splitting import carried
 from forebay.pipelines.under_way import Recorded, recalled
 from forebay.processors.base import Chunk, Processor
 from forebay.rules import chunks as rules
+
+_SHORT = 12  # of a sha256, where a document has no name
 
 
 async def process(ground: Ground, ctx: Context, payload: Mapping[str, Any]) -> Completed | Rescheduled:
@@ -93,6 +96,8 @@ async def _read_again(ground: Ground, tenant: str, part: Part, blob: str) -> Com
 
 
 async def _processed(ground: Ground, ctx: Context, part: Part, processor: Processor, under_way: Recorded) -> bytes:
+    if processor.limit is not None:
+        ctx.describe(await asyncio.to_thread(_works_on, ground, ctx, part))
     async with AsyncExitStack() as stack:
         opening = sources.pages(ground, ctx, part) if under_way.job is None else ground.opened(None)
         chunk = Chunk(
@@ -110,6 +115,14 @@ async def _processed(ground: Ground, ctx: Context, part: Part, processor: Proces
     if not under_way.count:
         book(ctx, part, processor)
     return made if isinstance(made, bytes) else model.encoded(made)
+
+
+def _works_on(ground: Ground, ctx: Context, part: Part) -> str:
+    """As `limits show` names it: the document and the pages."""
+    job = None if ctx.job_id is None else ground.ledger().get_job(ctx.job_id)
+    first, last = part.pages
+    pages = f"p. {first}" if first == last else f"p. {first}-{last}"
+    return f"{(job.label if job else None) or part.order.document[:_SHORT]} {pages}"[:LABEL_LENGTH]
 
 
 async def called(ctx: Context, processor: Processor, chunk: Chunk) -> Sequence[model.Page] | bytes:

@@ -63,7 +63,7 @@ def _told(usage: Usage, caller: Caller) -> dict[str, Any]:
 
 
 def _nameless(holder: Holder) -> Holder:
-    calls = tuple(replace(each, label="") for each in holder.calls)
+    calls = tuple(replace(each, label="", job_id=None, task_id=None) for each in holder.calls)
     return replace(holder, session="", label="", calls=calls)
 
 
