@@ -15,6 +15,8 @@ import pytest
 
 from forebay.errors import Busy, NotFound, StoreUnreachable
 from forebay.limits import Limit, Limiter, acquire_slot, get_current_usage, plain, release_slot, use
+from forebay.observe import subscribe
+from forebay.settings import fields
 from tests.limits.ground import until
 from tests.unit.builders import assert_helpful
 
@@ -131,6 +133,21 @@ def test_the_plain_functions_use_it_too(monkeypatch: pytest.MonkeyPatch) -> None
         release_slot(slot)
         plain._default().close()
         use(None)
+
+
+@pytest.mark.parametrize("variable", ["RATE_LIMIT_TABLE", "ADOBE_API_MAX_IN_FLIGHT_PARAM", "ADOBE_API_RPM_PARAM"])
+def test_a_variable_for_a_store_that_there_is_not_is_warned_of_once(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setattr(fields, "_reported", set())
+    monkeypatch.setenv(variable, "x")
+    heard: list[object] = []
+    end = subscribe(lambda name, told: heard.append(told["variable"]) if name == "variable_ignored" else None)
+    for _ in range(2):
+        with Limiter() as limiter:
+            limiter.names()
+    end()
+    assert heard == [variable]
 
 
 def test_importing_limits_loads_no_settings() -> None:

@@ -31,6 +31,7 @@ from forebay.processors.level import Level
 from forebay.processors.parser_child import NO_VERBS, Bounds
 from forebay.processors.parsers import Parsers
 from forebay.settings import Settings
+from forebay.settings.older import AWS
 from forebay.stores.access import Access
 from forebay.stores.address import newest_schema, open_ledger, sqlite_file
 from forebay.stores.sql.ledger import SqlLedger
@@ -44,7 +45,6 @@ _BUILT = datetime(2026, 1, 1, tzinfo=UTC)
 EXTRAS = {
     "postgres": "psycopg",
     "redis": "redis",
-    "dynamodb": "boto3",
     "ocr": "pypdfium2",
     "office": "openpyxl",
     "docai": "google.auth",
@@ -90,6 +90,9 @@ def _variables(settings: Settings) -> Iterator[Finding]:
     for name in filter(os.environ.get, settings.unknown_variables()):
         if name == FAILPOINTS:
             yield Finding("warn", "environment", f"{name} is set: workers kill and stop themselves", f"unset {name}")
+        elif name in AWS:
+            remedy = "Name a store that there is in FOREBAY_LIMITS, and set numbers by FOREBAY_LIMIT_…."
+            yield Finding("warn", "environment", f"{name} changes nothing in this version", remedy)
         elif not name.startswith(strays.MARK):
             yield Finding("warn", "environment", f"{name} is no setting", "Correct its name, or ignore this.")
 
@@ -248,3 +251,4 @@ def _extras() -> Iterator[Finding]:
         text = "installed" if there else "not installed"
         remedy = "" if there else f"If you need it: pip install 'forebay[{extra}]'"
         yield Finding("ok", f"extra {extra}", text, remedy)
+    yield Finding("ok", "extra dynamodb", "not available in this version, and neither are numbers from SSM")

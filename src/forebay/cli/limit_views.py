@@ -18,12 +18,13 @@ from forebay.rules.standing import Standing
 LIST_COLUMNS = ("limit", "state", "in flight", "windows", "waiting", "processes")
 _DEFINITION = ("field", "value", "from")
 _PROCESSES = ("process", "calls", "waiting", "longest", "works on")
-_LANES = ("lane", "ready", "later", "running", "waits", "next start", "more workers")
+_LANES = ("lane", "ready", "later", "running", "waits", "next task starts", "more workers")
 _HELP = {None: "", True: "would help", False: "would not help"}
 _SHOWN = 3
 _REASONS = {"cooldown": "cools down", "breaker": "cools down after a row of failures", "quota": "parked, quota used up"}
 _BARS = {
-    "relearning": "holds back: its store has forgotten what was in use",
+    "relearning": "holds back: its store lost what was in use, so nothing starts until every call of before must have "
+    "ended; if none runs, `forebay limits reset NAME --all` ends this",
     "ramp": "ramps up after a cool-down",
     "in_flight": "full: waits for a call to end",
 }
@@ -80,7 +81,7 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     if lost := sum(len(each.calls) for each in usage.holders if not each.alive and not each.cut_off):
         yield "left behind", f"{lost} by processes that have ended: each counts until its call_timeout_s is over"
     for each in usage.windows:
-        opens = "next unit free now" if each.next_in_s <= 0 else f"next unit free in {span(each.next_in_s)}"
+        opens = "has room now" if each.next_in_s <= 0 else f"has room for one more in {span(each.next_in_s)}"
         yield "window", f"{_of(each.used, each.n)} {_per(each)}{_share(each.utilisation)}, {each.free} free, {opens}"
     yield "next call", _next(usage)
     processes = sum(each.waiting > 0 for each in usage.holders)
@@ -97,10 +98,10 @@ def _cut_off(usage: Usage) -> str:
 
 def _next(usage: Usage) -> str:
     if not usage.blocked_by:
-        return "may start now"
+        return "a new caller may start now"
     if usage.eta_s is None:
         return "nobody can say when"
-    return f"may start in about {span(usage.eta_s)}"
+    return f"a new caller may start in about {span(usage.eta_s)}, after all who wait"
 
 
 def _cooldown(usage: Usage) -> str:

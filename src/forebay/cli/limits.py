@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _USUAL = LimitReading()
 _USUAL_READING = Reading()
-Layers: TypeAlias = Literal["override", "operator", "ssm", "file", "preset"]
+Layers: TypeAlias = Literal["override", "operator", "file", "preset"]
 Name = Annotated[str, Parameter(name="NAME", help="The name of a limit.")]
 Note = Annotated[str, Parameter(show_default=False, help="Why; it is shown with the limit.")]
 
@@ -39,7 +39,7 @@ def listing(*, common: LimitReading = _USUAL) -> None:
 
 
 def show(name: Name, /, *, common: LimitReading = _USUAL) -> None:
-    """For each field, the layer that it comes from: preset, code, file, ssm, operator, or an override and its end."""
+    """For each field, the layer that it comes from: preset, code, file, operator, or an override and its end."""
     with opened_limits(common) as limiter:
         usage = limiter.usage(name)
         lanes = _lanes(limiter, name, common)

@@ -74,6 +74,7 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
 
     settings = app.settings
     configure(settings.log_level, settings.log_format)
+    settings.report_ignored()
     raise_limit()
     with ExitStack() as stack:
         stack.callback(app.close)

@@ -122,6 +122,7 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> in
 
     settings = app.settings
     configure(settings.log_level, settings.log_format)
+    settings.report_ignored()
     with ExitStack() as stack:
         stack.callback(app.close)
         port = settings.metrics_port if metrics_port is None else metrics_port

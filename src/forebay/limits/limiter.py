@@ -78,6 +78,7 @@ class Limiter:
             from forebay.settings import load  # noqa: PLC0415 - limits load no settings on their own
 
             settings = load()
+            settings.report_ignored()
             address, environment = settings.limits, environment or settings.env
         self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
         self._store = open_limits(address, self._environment, tags=_tags) if isinstance(address, str) else address

@@ -29,6 +29,7 @@ _CLOSED = {
     cooldown.QUOTA,
     RAMP,
 }
+_IN_WORDS = {limit_state.RELEARNING: "calls that its store lost to end (if none runs: `forebay limits reset --all`)"}
 _LEAST_S = 0.05
 _STORE_S = 1.0  # for a store that has not answered
 STORE = "store"
@@ -55,7 +56,7 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
         by, eta_s = (STORE,), None
     if eta_s is not None and eta_s > _FAR_S:
         eta_s = None
-    reasons = " and ".join(by)
+    reasons = " and ".join(_IN_WORDS.get(each, each) for each in by)
     if by == (STORE,):
         reasons = "its store" if failure is not None else "its store, which has not answered yet"
     retry_in_s = max(eta_s, _LEAST_S) if eta_s is not None else wait["again"] / 1000 if wait else _STORE_S

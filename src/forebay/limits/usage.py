@@ -187,9 +187,7 @@ def _windows(record: Record, terms: Terms, now: int) -> tuple[WindowUsage, ...]:
 def _holding(call: Call, now: int) -> Holding:
     label, task = split_label(call["label"])
     job_id, task_id = task or (None, None)
-    return Holding(
-        for_s=(now - call["at"]) / 1000, label=label, units=call["units"], job_id=job_id, task_id=task_id
-    )
+    return Holding(for_s=(now - call["at"]) / 1000, label=label, units=call["units"], job_id=job_id, task_id=task_id)
 
 
 def _holders(record: Record, now: int) -> tuple[Holder, ...]:
@@ -199,9 +197,7 @@ def _holders(record: Record, now: int) -> tuple[Holder, ...]:
             label=seat["label"],
             alive=seat["until"] > now,
             cut_off=limit_state.is_cut_off(sid),
-            calls=tuple(
-                _holding(call, now) for call in seat["calls"]
-            ),
+            calls=tuple(_holding(call, now) for call in seat["calls"]),
             waiting=sum(run["count"] for run in seat["runs"]),
         )
         for sid, seat in sorted(record["seats"].items())

@@ -218,6 +218,11 @@ EVENTS: dict[str, Event] = {
         "This process did not get a limit's requests done for longer than the lease, so it renews its session no more.",
         ("limit", "silent_s"),
     ),
+    "variable_ignored": Event(
+        _WARNING,
+        "A variable of the environment is no setting of this version, and changes nothing; said once for each.",
+        ("variable",),
+    ),
     "subscriber_failed": Event(
         _WARNING, "A subscriber to events raised; said once for each.", ("subscriber", "error_class")
     ),

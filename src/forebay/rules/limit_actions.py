@@ -14,7 +14,7 @@ from forebay.rules import cooldown, limit_state
 from forebay.rules import window_log as logs
 
 _USUAL_LEASE_S = Limit("usual", in_flight=1).lease_s
-LAYERS = ("preset", "code", "file", "ssm", "operator", "override")
+LAYERS = ("preset", "code", "file", "operator", "override")
 
 
 def values_of(limit: Limit) -> dict[str, object]:

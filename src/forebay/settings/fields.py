@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
+from forebay.observe import emit
 from forebay.observe.redact import STARS, mask_address
 
 PREFIX = "FOREBAY_"
 ADDRESSES = ("ledger", "limits", "blobs", "proxy")
 SECRETS = ("docai_token", "docai_api_key", "llm_api_key", "adobe_client_secret", "translate_api_key", "callback_key")
 FILES = ("docai_credentials", "llm_api_key_file", "adobe_credentials", "translate_credentials")
+_reported: set[str] = set()
 _CENTURY_S = 100 * 366 * 86_400
 
 
@@ -250,6 +252,13 @@ class Settings(BaseModel):
     def as_environment(self) -> dict[str, str]:
         """Variables with which another process loads the same settings."""
         return {f"{PREFIX}{name.upper()}": "none" if value is None else str(value) for name, value in self}
+
+    def report_ignored(self) -> None:
+        """Warn of variables of other programs that change nothing here, once a process for each."""
+        for name in self._strangers:
+            if not name.startswith(PREFIX) and name not in _reported:
+                _reported.add(name)
+                emit("variable_ignored", variable=name)
 
     def unknown_variables(self) -> list[str]:
         """Names in the environment that look like settings and are none."""

@@ -15,6 +15,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 # How many bytes to look at says nothing here: the directory of a zip stands at its end.
 _USELESS = "MIMETYPE_MAGIC_LOOKAHEAD"
+# Of limiters that keep their counters in DynamoDB and their numbers in SSM, which this version cannot read.
+AWS = ("RATE_LIMIT_TABLE", "ADOBE_API_MAX_IN_FLIGHT_PARAM", "ADOBE_API_RPM_PARAM")
 _SWITCH = {"true": "on", "1": "on", "yes": "on", "on": "on", "false": "off", "0": "off", "no": "off", "off": "off"}
 _BACKENDS = frozenset({"openai", "azure"})
 
@@ -29,8 +31,9 @@ def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 def unused(environ: Mapping[str, str]) -> Iterator[str]:
     """Those that change nothing here, to be told of."""
-    if environ.get(_USELESS):
-        yield _USELESS
+    for variable in (_USELESS, *AWS):
+        if environ.get(variable):
+            yield variable
     for variable in NAMES:
         value = environ.get(variable, "").strip()
         if value and _meant_for_others(variable, value):

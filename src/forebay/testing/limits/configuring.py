@@ -42,9 +42,9 @@ class ConfigPromises(LimitCase):
         self, store: LimitStore, a: Process
     ) -> None:
         define(store, 1, layer="preset")
-        for value, layer in ((50, "override"), (10, "code"), (40, "operator"), (20, "file"), (30, "ssm")):
+        for value, layer in ((50, "override"), (10, "code"), (40, "operator"), (20, "file")):
             put(store, layer, in_flight=value)
-        for expected, layer in ((50, "override"), (40, "operator"), (30, "ssm"), (20, "file"), (10, "code")):
+        for expected, layer in ((50, "override"), (40, "operator"), (20, "file"), (10, "code")):
             assert in_flight(a) == expected
             assert limit_actions.source_of(stored(store)["layers"], 0)["in_flight"] == layer
             clear(store, layer)
