@@ -77,8 +77,8 @@ def _latency(text: str, spec: str) -> dict[str, Any]:
         return {"kind": "uniform", "s": float(between[1]), "most_s": float(between[2])}
     if lognormal:
         return {"kind": "lognormal", "s": float(lognormal[1]), "sigma": float(lognormal[2] or 0.5)}
-    if _PLAIN.fullmatch(spec):
-        return {"s": float(spec)}
+    if _PLAIN.fullmatch(fixed := spec.removeprefix("fixed:")):
+        return {"s": float(fixed)}
     raise BadInput(f"{shown(text)} is no latency.", remedy="Write 0.8, 0.2..1.5 or lognormal:MEDIAN,SIGMA.")
 
 
