@@ -27,7 +27,7 @@ from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[2]
 STORES = ("sqlite", "valkey", "postgres")
-CHILDREN = 12
+CHILDREN = 4
 _FORKING = """
     import asyncio, os, sys, threading
     from forebay.limits import Limit, Limiter
