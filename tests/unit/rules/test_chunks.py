@@ -68,3 +68,8 @@ def test_a_result_is_known_by_everything_that_makes_it() -> None:
 def test_a_result_that_was_lost_is_followed_by_another_key() -> None:
     first = chunks.next_key("a" * 64, "b" * 64)
     assert len({first, "a" * 64, chunks.next_key("a" * 64, "c" * 64), chunks.next_key(first, "b" * 64)}) == 4
+
+
+def test_a_result_that_came_to_nothing_is_known_by_the_last_entry_about_it() -> None:
+    assert chunks.is_over('{"over": true}')
+    assert not any(map(chunks.is_over, [None, "{}", '{"job": "over"}']))

@@ -108,6 +108,17 @@ def test_others_in_line_come_first_where_they_stand_before_its_kind() -> None:
     assert view(record, ahead=2).eta_s == 11.0
 
 
+def test_the_units_of_others_in_line_are_used_up_before_its_own() -> None:
+    record = record_of(None, [(10, 60.0, "pages")])
+    asked(record, "a", 1, pages=10)
+    alone_s = view(record, pages=10).eta_s
+    assert alone_s is not None
+    asked(record, "other", 2, label="else", pages=5)
+    assert view(record, pages=10).eta_s == pytest.approx(2 * alone_s)
+    asked(record, "more", 1, label="else", pages=10)
+    assert view(record, pages=10).eta_s == pytest.approx(3 * alone_s)
+
+
 def test_tasks_that_a_worker_has_in_hand_come_before_those_that_are_not_claimed() -> None:
     record = record_of(1)
     asked(record, "a", 1, label="call")
