@@ -68,7 +68,7 @@ def test_workers_that_stand_in_line_are_not_counted_beside_the_tasks_they_stand_
     seen: list[Standing] = []
 
     async def scenario() -> None:
-        with app.limiter.slot("api"), app.limiter.slot("api"):
+        with app.limiter.slot("api"), app.limiter.slot("api", timeout_s=0):
             tasks = app.submit_many("call", [{}] * 20)
             async with here.worker(concurrency=8):
                 await here.until(lambda: app.limiter.usage("api").waiting >= 8)
@@ -119,7 +119,7 @@ def test_a_task_that_cannot_have_a_slot_is_not_claimed_and_says_what_binds(here:
 
     async def scenario() -> None:
         async with here.worker(concurrency=1):
-            with app.limiter.slot("api"), app.limiter.slot("api"):
+            with app.limiter.slot("api"), app.limiter.slot("api", timeout_s=0):
                 task = app.submit("several", {"times": 1})
                 await here.until(lambda: app.limiter.usage("api").waiting)
                 seen.append(app.standing(task.id))
