@@ -39,7 +39,7 @@ class Scene:
         return self.ids[0]
 
     def call(self, **options: Any) -> None:  # noqa: ANN401 - those of a slot
-        self.stack.enter_context(self.limiter.slot("api", timeout_s=5, **options))
+        self.stack.enter_context(self.limiter.slot("api", timeout_s=0, **options))
 
     def worker(self) -> None:
         self.app.ledger.open_session(Session(id=ids.random_id(), worker="w", kinds=("work",), lease_s=60))
