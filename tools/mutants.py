@@ -100,14 +100,16 @@ def mutants(path: Path) -> Iterator[Mutant]:
             _put(parent, field, index, node)
 
 
-def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr | ast.stmt]]:
-    for parent in ast.walk(tree):
-        for field, value in ast.iter_fields(parent):
-            if field in LEFT_ALONE:
+def _places(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr | ast.stmt]]:
+    for field, value in ast.iter_fields(parent):
+        if field in LEFT_ALONE:
+            continue
+        for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(node, ast.AST) or _is_type(node):
                 continue
-            for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
-                if isinstance(node, ast.expr | ast.stmt) and not _is_type(node):
-                    yield parent, field, index, node
+            if isinstance(node, ast.expr | ast.stmt):
+                yield parent, field, index, node
+            yield from _places(node)
 
 
 def _is_type(node: ast.AST) -> bool:
