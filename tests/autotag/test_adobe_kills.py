@@ -34,7 +34,7 @@ def command(folder: Path, sim: Simulated, *more: str) -> tuple[list[str], dict[s
 def limited(folder: Path, sim: Simulated) -> None:
     _, environment = command(folder, sim)
     words = [sys.executable, "-m", "forebay", "limits", "set", "adobe", "--in-flight", "4"]
-    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=150)
 
 
 def killed_when(words: list[str], environment: dict[str, str], condition: Callable[[], bool]) -> None:
@@ -63,7 +63,7 @@ def test_after_kill_9_between_submit_and_result_nothing_is_submitted_again(tmp_p
     assert sim.calls("adobe.download") == []
     killed_when(words, environment, lambda: len(sim.calls("adobe.status")) >= 6)
     assert sim.calls("adobe.download") == []
-    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=150)
     said = sim.verdict()
     assert len(sim.calls("adobe.autotag")) == 3
     assert (said["chunks"], said["paid_more_than_once"], said["most_calls_of_a_chunk"]) == (3, 0, 1)
@@ -79,5 +79,5 @@ def test_the_judge_sees_a_document_that_is_submitted_again(tmp_path: Path, sim: 
     sim.change(latency={"adobe.job": {"s": 3.0}})
     words, environment = command(tmp_path, sim, "--no-reuse")
     killed_when(words, environment, lambda: len(sim.calls("adobe.status")) >= 1)
-    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=150)
     assert sim.verdict()["paid_more_than_once"] == 1

@@ -75,4 +75,4 @@ class Ground:
 def program(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - of subprocess
     """The real thing, for what only a process of its own shows."""
     command = [sys.executable, "-m", "forebay", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, **options)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150, **options)

@@ -112,5 +112,5 @@ def test_waiting_that_is_interrupted_exits_130(here: Ground) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         os.kill(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=100)
     assert (process.returncode, err) == (130, "forebay: interrupted\n")

@@ -25,7 +25,7 @@ def test_a_signal_lets_end_what_runs_and_the_same_command_goes_on(desk: Desk, nu
     with desk.started("scan.pdf", "--concurrency", "2", "-o", "json") as process:
         desk.until(lambda: len(desk.calls) == 2)
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
     assert "once more to stop at once" in err
     assert err.splitlines()[-1] == HOW_TO_GO_ON
@@ -46,7 +46,7 @@ def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk, how: str
         assert process.stderr is not None
         assert "stopping" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=100)
     assert process.returncode == 130
     assert err.splitlines()[-1] == HOW_TO_GO_ON
     desk.tell(how, 0)
@@ -70,7 +70,7 @@ def test_a_folder_that_is_watched_gives_what_comes_when_it_rests(desk: Desk) -> 
         desk.put("in/one.pdf", 1, "Uno {}")
         desk.until(lambda: "Uno" in desk.read("in/one.txt"))
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     assert "interrupted" not in err
     assert "failed" not in err
@@ -81,7 +81,7 @@ def test_two_runs_at_once_make_one_set_of_calls_and_both_end_well(desk: Desk) ->
     for number, name in enumerate(names):
         desk.put(name, 3, f"Doc {number} page {{}}")
     with desk.started("in") as one, desk.started(*names) as two:
-        errors = [one.communicate(timeout=50)[1], two.communicate(timeout=50)[1]]
+        errors = [one.communicate(timeout=100)[1], two.communicate(timeout=100)[1]]
     assert (one.returncode, two.returncode) == (0, 0), errors
     assert desk.calls == ["1-2"] * 4 + ["3-3"] * 4
     assert {f"in/{number}.md" for number in range(4)} <= desk.there()
@@ -108,7 +108,7 @@ def test_what_waits_for_a_limit_that_is_paused_is_told_why(desk: Desk) -> None:
             assert process.stdout is not None
             (line,) = process.stdout.read().splitlines()
             shown += read_until(leader, "scan.md")
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
             os.close(leader)
@@ -136,7 +136,7 @@ def test_a_file_that_comes_while_its_document_is_read_is_not_written_over(desk: 
     with desk.started("scan.pdf", "-o", "json") as process:
         desk.until(lambda: len(desk.calls) == 1)
         desk.write("scan.md", b"my own notes")
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=100)
     assert process.returncode == 1, err
     (record,) = json.loads(out)
     assert (record["status"], record["error_class"]) == ("unwritten", "conflict")
@@ -149,7 +149,7 @@ def test_a_reader_that_has_heard_enough_does_not_keep_documents_from_being_read(
     with desk.started("in", "-o", "ndjson", "-f", "txt") as process:
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert {f"in/{number}.txt" for number in range(3)} <= desk.there()
 
 

@@ -29,7 +29,7 @@ def bounded(desk: Desk, most: int, *arguments: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=150,
     )
 
 

@@ -16,7 +16,7 @@ FULL = Path("/dev/full")
 def shell(line: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The program as a shell starts it; `line` says what becomes of its streams."""
     command = ["sh", "-c", f'"$@" {line}', "sh", sys.executable, "-m", "forebay", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
 
 
 def completed(here: Ground) -> str:

@@ -36,7 +36,7 @@ def old_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources of the older version, from the history of this repository: a clone that lacks it fails here."""
     folder = tmp_path_factory.mktemp("old")
     packed = folder / "old.tar"
-    subprocess.run(["git", "-C", ROOT, "archive", "-o", packed, OLD, "src"], check=True, timeout=60)
+    subprocess.run(["git", "-C", ROOT, "archive", "-o", packed, OLD, "src"], check=True, timeout=150)
     with tarfile.open(packed) as archive:
         archive.extractall(folder, filter="data")
     return folder / "src"

@@ -88,7 +88,7 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
         os.kill(process.pid, signal.SIGTERM)
         log = log_until(process, "worker_stopped")
         assert [json.loads(line)["worker"] for line in log.splitlines()] == ["worker-7"] * len(log.splitlines())
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert here.ok("get", slept, "-o", "json").json["result"] == "slept"
     assert here.ok("workers", "-o", "json").json == []
 
@@ -108,7 +108,7 @@ def test_a_worker_is_asked_to_end_by_its_name_or_its_session(
         here.ok("worker", "--drain", "one")
         sessions = {each["worker"]: each for each in here.ok("workers", "-o", "json").json}
         here.ok("worker", "--drain", sessions["two"]["id"][:10])
-        assert (one.wait(20), two.wait(20)) == (0, 0)
+        assert (one.wait(60), two.wait(60)) == (0, 0)
     assert here.ok("get", slept, "-o", "json").json["result"] == "slept"
 
 
@@ -119,7 +119,7 @@ def test_a_worker_takes_its_ledger_from_the_flag_and_its_application_from_a_file
         while here.run("result", identifier, "--ledger", "sqlite:///flag.db").code:
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert not here.ledger.exists()
 
 
@@ -174,7 +174,7 @@ def test_a_worker_that_is_told_to_end_while_it_starts_has_drained(here: Ground, 
         while not (folder / "loading").exists():
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(20) == 0, here.home
+        assert process.wait(60) == 0, here.home
 
 
 def test_a_worker_that_drains_without_its_ledger_ends_with_5_and_a_line_of_its_log(
@@ -190,6 +190,6 @@ def test_a_worker_that_drains_without_its_ledger_ends_with_5_and_a_line_of_its_l
             os.kill(process.pid, signal.SIGTERM)
             assert process.stderr is not None
             lines = process.stderr.read().splitlines()
-            assert process.wait(30) == 5, (here.home, folder)
+            assert process.wait(60) == 5, (here.home, folder)
     events = [json.loads(line)["event"] for line in lines]
     assert events[-1] == "worker_failed"

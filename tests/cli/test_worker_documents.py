@@ -27,4 +27,4 @@ def test_a_worker_without_a_target_reads_documents(tmp_path: Path) -> None:
             assert app.wait(job.id, timeout_s=30).status is Status.COMPLETED
     finally:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(30) == 0
+        assert worker.wait(60) == 0

@@ -11,7 +11,7 @@ import pytest
 from tests.demo.ground import Descendants, demo
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where only Linux has them"),
 ]
 
@@ -53,7 +53,7 @@ def test_a_signal_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
             if "chunks" in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == "forebay: interrupted"
     assert descendants.count >= 4

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+from forebay import Forebay
+from forebay.model.query import Query
 from tests.pipelines.ground import pdf
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "read-documents.md"
@@ -42,14 +44,19 @@ class Shell:
         ) as process:
             try:
                 (self.folder / "letters" / "late.pdf").write_bytes(pdf(1, "Late {}"))
-                ends_at = time.monotonic() + 30
-                while not (self.folder / "out" / "late.md").exists():
+                ends_at = time.monotonic() + 120
+                while not ((self.folder / "out" / "late.md").exists() and self._is_idle()):
                     assert time.monotonic() < ends_at
                     time.sleep(0.05)
                 process.send_signal(signal.SIGINT)
-                assert process.wait(20) == 0
+                assert process.wait(60) == 0
             finally:
                 process.kill()
+
+    def _is_idle(self) -> bool:
+        [file] = self.folder.rglob("forebay.db")
+        with Forebay(f"sqlite:///{file}") as app:
+            return all(job.status.terminal for job in app.ledger.list_jobs(Query()).items)
 
 
 def test_the_commands_about_documents_run(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_the_examples_of_a_page_run_and_print_what_they_say(page: Path, tmp_path
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert run.returncode == 0, run.stderr

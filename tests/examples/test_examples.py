@@ -37,7 +37,7 @@ def _run(name: str, folder: Path) -> Run:
         env=_environment(folder),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
         check=False,
     )
 

@@ -72,7 +72,7 @@ def run(script: str, path: Path, *, as_nobody: bool = False) -> Any:  # noqa: AN
     child = start(script, path, as_nobody=as_nobody)
     try:
         answer = told(child)
-        child.communicate(timeout=30)
+        child.communicate(timeout=100)
         assert child.returncode == 0
         return answer
     finally:

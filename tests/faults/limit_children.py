@@ -65,7 +65,7 @@ def run(script: str, path: Path, **values: object) -> Any:  # noqa: ANN401 - wha
     child = start(script, path, **values)
     try:
         answer = children.told(child)
-        child.communicate(timeout=30)
+        child.communicate(timeout=100)
         assert child.returncode == 0
         return answer
     finally:

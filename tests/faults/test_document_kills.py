@@ -39,7 +39,7 @@ def command(folder: Path, name: str, home: str) -> tuple[list[str], dict[str, st
 
 def undisturbed(folder: Path) -> None:
     words, environment = command(folder, "undisturbed", "home-a")
-    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=150)
 
 
 def killed_until_done(folder: Path, chance: random.Random) -> int:
@@ -110,8 +110,8 @@ def test_the_check_catches_a_chunk_that_is_processed_after_its_completion(tmp_pa
     """Negative control: without reuse a second run processes what was completed before."""
     (tmp_path / "scan.pdf").write_bytes(pdf(10))
     words, environment = command(tmp_path, "killed", "home-b")
-    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=150)
     ended_at = time.time()
-    subprocess.run([*words, "--no-reuse"], env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run([*words, "--no-reuse"], env=environment, check=True, capture_output=True, timeout=150)
     calls = [float(line.split()[1]) for line in (tmp_path / "killed.log").read_text().splitlines()]
     assert sum(at > ended_at for at in calls) == 2

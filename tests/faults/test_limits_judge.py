@@ -25,6 +25,7 @@ from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[2]
 HONEST = ("--adapter", "chaos.limits.coordinator:Coordinated", "--address", "coordinator")
+TRIES = 3
 CONTROLS = "chaos.limits.controls"
 JUDGED = {"moved", "ours", "sabotaged"}
 """Adapters of the limiter on trial."""
@@ -43,9 +44,14 @@ Sound = tuple[Records, Rules]
 
 
 def sound(folder: Path, *arguments: str) -> Sound:
-    found, rules, verdict = loaded(folder, *HONEST, *arguments)
-    assert verdict.exit_code == checker.OK, verdict.text()
-    return found, rules
+    for number in range(TRIES):
+        (folder / str(number)).mkdir()
+        found, rules, verdict = loaded(folder / str(number), *HONEST, *arguments)
+        if verdict.exit_code == checker.OK:
+            return found, rules
+        # A machine that is too slow to use what is free has shown nothing: once more.
+        assert all(text.startswith(("L4 ", "L5 ")) for text in verdict.violations), verdict.text()
+    raise AssertionError("the machine was too slow each time: see above")
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +159,7 @@ def test_a_semaphore_of_each_process_is_convicted_by_the_command(tmp_path: Path)
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
         check=False,
     )
     assert run.returncode == checker.VIOLATION, run.stdout + run.stderr

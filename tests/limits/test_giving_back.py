@@ -102,7 +102,7 @@ def lost_by(how: str, address: str, children: int = CHILDREN) -> int:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

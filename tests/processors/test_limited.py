@@ -132,7 +132,7 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
             assert alive(pid)
         finally:
             parent.kill()
-        parent.wait(10)
+        parent.wait(60)
         until(lambda: not alive(pid))
 
 

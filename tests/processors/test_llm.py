@@ -46,7 +46,7 @@ def asked(
         assert booked == [42]
         used = {each.unit: each.used for each in caller.limiter.usage("llm").windows}
         if "tokens" in used:
-            assert used["tokens"] > 530
+            assert used["tokens"] >= 530  # what was held for the longest answer may be given back already
             await till(lambda: caller.limiter.usage("llm").windows[0].used == 530)
             return answer, 530
         return answer, 0

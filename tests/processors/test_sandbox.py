@@ -60,7 +60,7 @@ def test_without_the_sandbox_all_of_it_works(tries: list[tuple[str, object]]) ->
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=150,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     failed = [each for each, answer in zip(tries, json.loads(found.stdout), strict=True) if answer != "did it"]
@@ -163,7 +163,7 @@ def test_children_end_with_a_parent_that_is_killed(verb: str, tmp_path: Path) ->
             assert all(map(alive, pids))
         finally:
             parent.send_signal(signal.SIGKILL)
-        parent.wait(10)
+        parent.wait(60)
     until(lambda: not any(map(alive, pids)))
 
 

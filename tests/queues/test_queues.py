@@ -121,7 +121,7 @@ def test_celery_loses_no_slot_with_a_child_for_each_task(corner: Corner, tasks: 
         "--without-heartbeat",
     )
     send = f"from tests.queues.celery_app import call\nfor _ in range({tasks}): call.delay()"
-    subprocess.run([sys.executable, "-c", send], cwd=ROOT, env=corner.environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", send], cwd=ROOT, env=corner.environment, check=True, timeout=150)
     with corner.running(*command) as worker:
         corner.wait_until_done(tasks, worker)
         os.killpg(worker.pid, signal.SIGKILL)
@@ -132,7 +132,7 @@ def test_celery_loses_no_slot_with_a_child_for_each_task(corner: Corner, tasks: 
 @pytest.mark.parametrize("tasks", [FEW, MANY])
 def test_dramatiq_loses_no_slot_also_when_it_is_killed(corner: Corner, tasks: int) -> None:
     send = f"from tests.queues.dramatiq_app import call\nfor _ in range({tasks}): call.send()"
-    subprocess.run([sys.executable, "-c", send], cwd=ROOT, env=corner.environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", send], cwd=ROOT, env=corner.environment, check=True, timeout=150)
     command = (str(BIN / "dramatiq"), "tests.queues.dramatiq_app", "--processes", "2", "--threads", "4")
     with corner.running(*command) as worker:
         corner.wait_until_done(tasks, worker)

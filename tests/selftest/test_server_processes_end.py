@@ -20,7 +20,7 @@ from tests.servers import valkey
 from tests.servers.process import ServerProcess, started
 
 ROOT = Path(holder.__file__).parents[2]
-START_WITHIN_S = 30.0
+START_WITHIN_S = 120.0
 FORKING = """
 import os, pathlib, socket, sys, time
 if not os.fork():

@@ -44,7 +44,7 @@ def served(home: Path, *options: str) -> Iterator[tuple[httpx2.Client, subproces
 
 def ended(process: subprocess.Popen[bytes]) -> int:
     process.send_signal(signal.SIGTERM)
-    return process.wait(20)
+    return process.wait(60)
 
 
 def test_one_command_serves_and_works(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_worker_of_an_application_reads_documents_as_its_server_does(tmp_path:
 def ran(home: Path, *options: str, command: str = "serve", **more: str) -> subprocess.CompletedProcess[str]:
     asked = [sys.executable, "-m", "forebay", command, *options]
     return subprocess.run(
-        asked, capture_output=True, text=True, check=False, timeout=30, env=environment(home) | more
+        asked, capture_output=True, text=True, check=False, timeout=150, env=environment(home) | more
     )  # fmt: skip
 
 

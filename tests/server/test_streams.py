@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,9 +32,16 @@ def told(lines: Iterator[str]) -> Iterator[Told]:
             event = {}
 
 
-def listened(service: Service, path: str, **options: Any) -> list[Told]:  # noqa: ANN401 - of httpx2
+def listened(
+    service: Service,
+    path: str,
+    *,
+    opened: Callable[[], object] = lambda: None,
+    **options: Any,  # noqa: ANN401 - of httpx2
+) -> list[Told]:
     with service.client.stream("GET", path, **options) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
+        opened()
         return [event for event in told(answer.iter_lines()) if "event" in event]
 
 
@@ -98,8 +105,8 @@ def test_listeners_do_not_hold_up_the_end_of_the_server(app: Forebay) -> None:
 def test_a_job_that_is_deleted_ends_its_stream(service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_LOOK_AGAIN_S", 0.1)
     job_id = service.submit()
-    threading.Timer(0.3, app.delete, [job_id]).start()
-    assert [event["event"] for event in listened(service, f"/v1/jobs/{job_id}/events")][-1] == "end"
+    events = listened(service, f"/v1/jobs/{job_id}/events", opened=lambda: app.delete(job_id))
+    assert events[-1]["event"] == "end"
 
 
 def test_a_listener_who_has_gone_is_forgotten_although_they_had_asked_for_more(app: Forebay) -> None:

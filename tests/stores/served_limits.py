@@ -125,7 +125,7 @@ def a_child_of_a_fork_is_apart(store: type[LimitStore], tell: str, url: str) -> 
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, url],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("sound\n", "")

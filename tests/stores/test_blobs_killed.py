@@ -67,7 +67,7 @@ def killed(root: Path, writer: str, kills: int) -> tuple[int, list[str], int]:
         [sys.executable, "-c", BUTCHER, str(root), str(kills), writer],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=True,
     )
     seen = json.loads(run.stdout)
@@ -108,7 +108,7 @@ def test_a_writer_that_is_asked_to_stop_leaves_no_half_blob(signal_name: str, tm
         "open_blobs(sys.argv[1]).put('t', source())\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", script, tmp_path.as_uri()], capture_output=True, timeout=30, check=False
+        [sys.executable, "-c", script, tmp_path.as_uri()], capture_output=True, timeout=150, check=False
     )
     assert run.returncode != 0
     assert list(tmp_path.glob("blobs/*/*/*")) == []

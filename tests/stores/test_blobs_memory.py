@@ -52,7 +52,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 def growth_mib(address: str, how: str) -> float:
     run = subprocess.run(
-        [sys.executable, "-c", STREAM, address, str(MIB), how], capture_output=True, text=True, timeout=50, check=True
+        [sys.executable, "-c", STREAM, address, str(MIB), how], capture_output=True, text=True, timeout=150, check=True
     )
     return float(run.stdout)
 

@@ -110,7 +110,7 @@ def test_a_writer_that_is_killed_between_two_parts_leaves_nothing_that_is_served
 def test_a_writer_that_is_left_alone_writes_it_in_parts(bucket: Bucket) -> None:
     """The same writer as above: what it does when nobody kills it."""
     child = writer(bucket, 0.0)
-    assert child.wait(30) == 0
+    assert child.wait(60) == 0
     [ref] = open_blobs(bucket.address).list("t")
     assert ref.size == SIZE
     assert bucket.head(ref)["ETag"].strip('"').endswith(f"-{PARTS}")

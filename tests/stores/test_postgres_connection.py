@@ -415,7 +415,7 @@ def test_a_child_of_a_fork_leaves_the_connections_of_its_parent_alone(server: se
         [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", FORKING, server.url],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("sound\n", "")
@@ -423,6 +423,6 @@ def test_a_child_of_a_fork_leaves_the_connections_of_its_parent_alone(server: se
 
 def test_without_the_package_the_line_to_run_is_told() -> None:
     code = "import sys; sys.modules['psycopg'] = None\nimport forebay.stores.postgres.limits"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=False)
     assert "MissingExtra" in done.stderr
     assert "pip install 'forebay[postgres]'" in done.stderr

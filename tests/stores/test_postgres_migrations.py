@@ -40,7 +40,7 @@ def test_processes_that_come_at_once_make_the_tables_once(address: str) -> None:
         assert each.stdin is not None
         each.stdin.write("go\n")
         each.stdin.flush()
-    assert [each.communicate(timeout=30)[0].strip() for each in started] == ["created"] * 3
+    assert [each.communicate(timeout=100)[0].strip() for each in started] == ["created"] * 3
     with PostgresLedger(address) as ledger:
         assert sum(ledger.count().values()) == 3
 

@@ -188,7 +188,7 @@ class RedisCase(LimitStoreSuite):
         held = holder.wants()
         waiter.wants()
         holder.gives_back(held)
-        assert done.wait(30)
+        assert done.wait(60)
         for stop in stops:
             stop()
         assert heard == [LIMIT]

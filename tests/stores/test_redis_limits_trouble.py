@@ -223,6 +223,6 @@ def test_a_child_of_a_fork_has_connections_of_its_own(server: Server) -> None:
 
 def test_without_the_package_the_line_to_run_is_told() -> None:
     code = "import sys; sys.modules['redis'] = None\nimport forebay.stores.redis.limits"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=False)
     assert "MissingExtra" in done.stderr
     assert "pip install 'forebay[redis]'" in done.stderr

@@ -36,7 +36,7 @@ def test_a_draft_is_gone_with_its_block_and_stays_where_it_was_given_the_name(tm
 
 def test_what_a_process_that_was_killed_has_left_is_removed_by_the_next_draft(tmp_path: Path) -> None:
     target = tmp_path / "scan.md"
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False, timeout=30)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False, timeout=150)
     assert killed.returncode == -signal.SIGKILL
     assert left(tmp_path) == [path_of(target).name]
     with draft(target) as (path, _):

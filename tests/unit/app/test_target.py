@@ -42,7 +42,7 @@ def _run(folder: Path, *arguments: str, stdin: str | None = None) -> str:
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stderr

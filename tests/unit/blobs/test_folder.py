@@ -367,7 +367,7 @@ blobs.put("t", b"fits")
 
 def test_a_disk_that_gets_full_half_way_keeps_what_was_there_and_nothing_half(root: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, root.as_uri()], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", FULL_DISK, root.as_uri()], capture_output=True, text=True, timeout=150, check=True
     )
     assert run.stdout.startswith("No room left in file://")
     assert list((root / "tmp").iterdir()) == []

@@ -182,7 +182,7 @@ print(os.waitstatus_to_exitcode(result))
 
 def test_a_forked_child_is_told_instead_of_waiting_for_ever() -> None:
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=150, check=True
     )
     assert run.stdout.strip() == "0"
 
