@@ -20,13 +20,15 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_tex
 NAME = re.compile(r"`([a-z_]+)[`(]", re.IGNORECASE)
 # Between the parts of Forebay itself.
 INNER = {
+    "access",
     "check_addresses",
-    "check_documents",
     "check_budgets",
+    "check_documents",
     "content",
     "has_ledger",
     "ledger_address",
     "look",
+    "own_folders",
     "own_ledger",
     "store",
     "submissions",
