@@ -199,7 +199,7 @@ def _check_nobody_was_led_astray(here: Ground, connects: Path, trap: Trap, rebin
     for row in here.app.ledger.list_tasks(Query(kind=KIND, status=Status.FAILED)).items:
         assert row.job_id in rebinding
         texts = {past.error_text for past in here.app.history(row.id)}
-        assert any("not public" in (text or "") for text in texts)
+        assert any("has no public address" in (text or "") for text in texts)
         assert here.app.get(row.job_id or "").status is Status.COMPLETED
 
 

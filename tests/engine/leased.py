@@ -36,6 +36,7 @@ class LateBlobs(Blobs):
 
 app = Forebay(os.environ.get("TEST_LEDGER"), blobs=LateBlobs(Folder(NOTES.with_name("blobs"))))
 app.limit(Limit("api", in_flight=1))
+app.limit(Limit("claims", in_flight=10))
 
 
 @app.task("told")
@@ -53,10 +54,10 @@ def told_limited(ctx: Context, text: str) -> None:
     note("begins")
 
 
-@app.task("calls", limit="api", slot="call")
+@app.task("calls", limit="claims", slot="call")
 async def calls(ctx: Context) -> None:
     for _ in range(2):
-        async with ctx.slot():
+        async with ctx.slot("api"):
             note("begins")
             await asyncio.to_thread(wait)
 

@@ -87,16 +87,29 @@ def several_blocking(ctx: Context, times: int = 3, wait_s: float = 0.05, *, meet
     return ctx.remaining_s
 
 
-@app.task("impatient", limit="api", slot="call")
+# Claimed for the slots of one limit, these wait for a slot of another.
+@app.task("impatient", limit="stops", slot="call")
 async def impatient(ctx: Context) -> str:
-    async with ctx.slot(timeout_s=0.2):
+    async with ctx.slot("api", timeout_s=0.2):
         return "served"
 
 
-@app.task("impatient_blocking", limit="api", slot="call")
+@app.task("impatient_blocking", limit="stops", slot="call")
 def impatient_blocking(ctx: Context) -> str:
-    with ctx.slot(timeout_s=0.2):
+    with ctx.slot("api", timeout_s=0.2):
         return "served"
+
+
+@app.task("asks", limit="stops", slot="call", timeout_s=1.0)
+async def asks(ctx: Context) -> float:
+    async with ctx.slot("api"):
+        return ctx.remaining_s
+
+
+@app.task("asks_blocking", limit="stops", slot="call", timeout_s=2.0)
+def asks_blocking(ctx: Context) -> float:
+    with ctx.slot("api"):
+        return ctx.remaining_s
 
 
 @app.task("twice", limit="api")

@@ -277,11 +277,11 @@ def test_no_slot_in_time_brings_the_task_back_later_with_no_retry_burnt(
     assert here.task(task.id).retry_count == 0
 
 
-@pytest.mark.parametrize(("kind", "timeout_s"), [("several", 1.0), ("several_blocking", 2.0)])
+@pytest.mark.parametrize(("kind", "timeout_s"), [("asks", 1.0), ("asks_blocking", 2.0)])
 def test_the_clock_of_an_attempt_stands_still_while_it_waits_for_a_slot(
     here: Ground, held: list[Slot], kind: str, timeout_s: float
 ) -> None:
-    task = here.app.submit(kind, {"times": 1, "wait_s": 0.0})
+    task = here.app.submit(kind)
 
     async def scenario() -> None:
         async with here.worker():

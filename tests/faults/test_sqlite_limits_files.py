@@ -18,10 +18,10 @@ from forebay.errors import (
     StoreFull,
     StoreUnreachable,
 )
+from forebay.model.limit_record import Record
 from forebay.stores.sqlite import limit_files
 from forebay.stores.sqlite.ledger import SqliteLedger
 from forebay.stores.sqlite.limits import SqliteLimits
-from forebay.stores.sqlite.patience import Patience
 from forebay.testing.limits.case import stored
 from forebay.testing.limits.process import LIMIT
 from tests.faults import children, limit_children
@@ -212,11 +212,22 @@ def test_a_thread_does_not_wait_for_another_for_ever(store: SqliteLimits, monkey
         process(store, "me").wants()
 
 
-def test_who_always_comes_second_is_told_so_in_the_end(path: Path, store: SqliteLimits) -> None:
+def test_a_change_that_others_overtake_is_made_under_a_lock_in_the_end(path: Path, store: SqliteLimits) -> None:
+    """The other one then waits, as long as it may, and is told so."""
     define(store, 1)
-    store._opened().main.patience = Patience(0.02)
-    with SqliteLimits(path) as other, pytest.raises(StoreBusy, match="kept"):
-        store.change(LIMIT, lambda record, raw: other.change(LIMIT, lambda inner, raw: inner) and record)
+    refused: list[StoreBusy] = []
+
+    def overtaken(record: Record | None, raw: int) -> Record | None:
+        try:
+            other.change(LIMIT, lambda inner, raw: inner)
+        except StoreBusy as error:
+            refused.append(error)
+        return record
+
+    with SqliteLimits(path) as other:
+        other._opened().main._db.set_busy_timeout(20)
+        assert store.change(LIMIT, overtaken) is not None
+    assert len(refused) == 1
 
 
 def test_a_file_that_was_removed_is_made_anew_and_is_a_store_that_forgot(path: Path, store: SqliteLimits) -> None:

@@ -39,6 +39,7 @@ while True:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Also one that is longer than a socket's address may be."""
     folder: Path = tmp_path / request.param
+    folder.mkdir(parents=True, exist_ok=True)
     return folder / "limits.db"
 
 

@@ -13,8 +13,8 @@ from forebay.blobs import Blobs, open_blobs
 from forebay.engine.content import Content
 from forebay.engine.registry import Registry
 from forebay.engine.submission import Submissions
+from forebay.model.access import Access
 from forebay.model.exchange import Session
-from forebay.stores.access import Access
 from forebay.stores.address import open_ledger, sqlite_file
 from forebay.stores.base import Ledger
 

@@ -13,7 +13,7 @@ from forebay.cli.cells import cut, when
 from forebay.cli.opening import opened, who
 from forebay.cli.options import All, Ids, Reading
 from forebay.errors import BadInput
-from forebay.stores.access import Access
+from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay

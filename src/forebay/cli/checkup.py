@@ -26,13 +26,13 @@ from forebay.engine import strays
 from forebay.engine.signals import Retry
 from forebay.errors import ForebayError, StoreMissing
 from forebay.failpoint import VARIABLE as FAILPOINTS
+from forebay.model.access import Access
 from forebay.observe.redact import mask_address
 from forebay.processors.level import Level
 from forebay.processors.parser_child import NO_VERBS, Bounds
 from forebay.processors.parsers import Parsers
 from forebay.settings import Settings
 from forebay.settings.older import AWS
-from forebay.stores.access import Access
 from forebay.stores.address import newest_schema, open_ledger, sqlite_file
 from forebay.stores.sql.ledger import SqlLedger
 from forebay.stores.sqlite.connection import check_version

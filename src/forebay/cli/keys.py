@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from forebay.cli import output
 from forebay.cli.opening import opened, who
 from forebay.cli.options import Duration, Reading
-from forebay.stores.access import Access
+from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.model.key import ApiKey

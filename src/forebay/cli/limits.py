@@ -60,7 +60,7 @@ def _lanes(limiter: Limiter, name: str, common: LimitReading) -> list[tuple[Lane
 
     from forebay.app.explain import Explainer
     from forebay.engine.registry import Registry
-    from forebay.stores.access import Access
+    from forebay.model.access import Access
     from forebay.stores.address import open_ledger
 
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from forebay.cli.options import Common, LimitReading
 from forebay.errors import BadInput, NotFound, StoreUnreachable
 from forebay.ids import shown
-from forebay.stores.access import Access
+from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay

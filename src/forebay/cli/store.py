@@ -12,7 +12,7 @@ from forebay.cli.opening import opened, who
 from forebay.cli.options import Common, Reading
 from forebay.errors import BadInput, StoreUnreachable
 from forebay.ids import printable, shown
-from forebay.stores.access import Access
+from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay

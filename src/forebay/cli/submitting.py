@@ -10,7 +10,7 @@ from forebay.cli import output
 from forebay.cli.opening import opened
 from forebay.cli.options import Reading, Wait, WaitTimeout
 from forebay.errors import BadInput
-from forebay.stores.access import Access
+from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay

@@ -143,7 +143,13 @@ def _failed(task: Task, outcome: Failed, *, now: float, jitter: float) -> Settle
 
 
 def _waits_out(task: Task, outcome: Failed) -> bool:
-    """Whether an outage of the provider costs no retry. Bounded: the task may be what breaks the provider."""
+    """Return whether an outage of the provider costs no retry.
+
+    Bounded, since the task itself may be what breaks the provider. An attempt that ran out of its own time always costs
+    one: nobody can tell an outage from a document that takes too long, and each try may be paid for.
+    """
+    if outcome.error_class == ErrorClass.TIMEOUT:
+        return False
     most = MAX_OUTAGE_RESCHEDULES if task.max_reschedules is None else task.max_reschedules
     return outcome.provider_down and task.reschedule_count < min(most, MAX_OUTAGE_RESCHEDULES)
 

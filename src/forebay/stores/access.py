@@ -1,29 +1,10 @@
-"""Says what opening a ledger may do to it, and to which environment a ledger belongs."""
+"""Refuses ledgers that are missing, older or newer than this program, or of another environment."""
 
 from __future__ import annotations
-
-from enum import StrEnum
 
 from forebay.errors import SchemaTooNew, SchemaTooOld, StoreMissing, WrongEnvironment
 
 _MIGRATE = "`forebay store migrate`"
-
-
-class Access(StrEnum):
-    """What may be done to a ledger that is missing, or older than this program; what may not is an error."""
-
-    AS_IS = "as_is"
-    USE = "use"
-    MIGRATE = "migrate"
-    INIT = "init"
-
-    @property
-    def creates(self) -> bool:
-        return self in {Access.USE, Access.INIT}
-
-    @property
-    def migrates(self) -> bool:
-        return self in {Access.MIGRATE, Access.INIT}
 
 
 def no_ledger(place: str) -> StoreMissing:

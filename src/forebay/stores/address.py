@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from forebay.clock import Clock
 from forebay.errors import BadInput
 from forebay.ids import shown
-from forebay.stores.access import Access
+from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.stores.base import Ledger

@@ -247,7 +247,12 @@ def test_throttling_burns_no_retry_however_often_it_happens() -> None:
     assert ended(held, failed("timeout")).status is PENDING
 
 
-@pytest.mark.parametrize("error_class", ["timeout", "network_error", "service_unavailable", "internal_error"])
+def test_an_attempt_that_ran_out_of_its_time_burns_a_retry_also_in_an_outage() -> None:
+    ending = ended(task(max_retries=3), failed("timeout", provider_down=True, delay_s=2.0))
+    assert (ending.status, ending.reschedule_count, ending.retry_count) == (PENDING, 0, 1)
+
+
+@pytest.mark.parametrize("error_class", ["network_error", "service_unavailable", "internal_error"])
 def test_an_outage_of_the_provider_burns_no_retry(error_class: str) -> None:
     held = task(max_retries=3)
     for number in range(1, MAX_OUTAGE_RESCHEDULES + 1):

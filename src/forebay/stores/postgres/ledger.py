@@ -18,7 +18,7 @@ from psycopg import errors as pg
 
 from forebay.clock import Clock
 from forebay.errors import BadInput, StoreBusy, StoreClosed
-from forebay.stores.access import Access
+from forebay.model.access import Access
 from forebay.stores.job_log import log_events
 from forebay.stores.listeners import Listeners
 from forebay.stores.postgres import schema

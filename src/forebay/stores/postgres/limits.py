@@ -14,11 +14,11 @@ from psycopg.errors import UndefinedTable
 
 from forebay.errors import StoreCorrupt
 from forebay.ids import derived_id
+from forebay.model.access import Access
 from forebay.model.limit_record import Answer, Ask, Record
 from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.rules import admission
-from forebay.stores.access import Access
 from forebay.stores.limit_base import Step, Wake
 from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server

@@ -11,7 +11,8 @@ from psycopg import sql
 from psycopg.errors import DuplicateTable
 
 from forebay.errors import StoreCorrupt
-from forebay.stores.access import Access, no_ledger, too_new, too_old
+from forebay.model.access import Access
+from forebay.stores.access import no_ledger, too_new, too_old
 from forebay.stores.postgres.connection import Link
 
 # From the table of tables: to_regclass alone may go by what it knew before it waited for another's migration.

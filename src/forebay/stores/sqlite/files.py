@@ -12,7 +12,8 @@ import apsw
 
 from forebay.bridge import Call, StoreThread
 from forebay.errors import StoreClosed, StoreUnreachable
-from forebay.stores.access import Access, no_ledger
+from forebay.model.access import Access
+from forebay.stores.access import no_ledger
 from forebay.stores.sql.transaction import Transaction
 from forebay.stores.sqlite import schema
 from forebay.stores.sqlite.connection import BUSY_TIMEOUT_S, connect, mapped

@@ -13,7 +13,7 @@ import apsw
 from forebay.bridge import Call
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreClosed, StoreUnreachable
-from forebay.stores.access import Access
+from forebay.model.access import Access
 from forebay.stores.job_log import log_events
 from forebay.stores.sql.ledger import SqlLedger, whole
 from forebay.stores.sql.statement import Steps

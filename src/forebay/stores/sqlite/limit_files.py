@@ -63,12 +63,15 @@ class Access:
 
 
 class LimitFiles:
-    """One connection to exchange, and one to renew beside it."""
+    """One connection to exchange, and one to renew beside it.
 
-    def __init__(self, path: Path, vfs: str | None) -> None:
+    A folder that is missing is an error, unless `makes_folder`: then somebody removed it under a running program.
+    """
+
+    def __init__(self, path: Path, vfs: str | None, *, makes_folder: bool = False) -> None:
         self._path = path
         with mapped(path, PATIENCE_S), contextlib.ExitStack() as opened:
-            _make(path)
+            _make(path, makes_folder=makes_folder)
             # Before it is opened: if it is replaced in between, that is found out at the first use.
             self._identity = identity(path)
             self.main = Access(path, vfs)
@@ -90,12 +93,12 @@ class LimitFiles:
         self.main.close()
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, *, makes_folder: bool) -> None:
     """Create the file if there is none, without what an older one left beside it: others may still use that."""
     if path.exists():
         return
-    if path.name.endswith(_BESIDE_LEDGER):
-        make_folder(path.parent)  # as the ledger's own
+    if makes_folder or path.name.endswith(_BESIDE_LEDGER):
+        make_folder(path.parent)  # beside a ledger as the ledger's own
     elif not path.parent.is_dir():
         raise StoreUnreachable(
             f"The folder of {path} does not exist.", remedy="Create the folder, or correct the address of the limits."

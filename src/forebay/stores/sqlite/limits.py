@@ -48,6 +48,7 @@ class SqliteLimits:
         self._lock = threading.Lock()
         self._closed = False
         self._files: LimitFiles | None = None
+        self._was_open = False
         self._calls = GrantCalls(self._path)
         forks.watch(self)
 
@@ -154,7 +155,8 @@ class SqliteLimits:
     def _open(self) -> LimitFiles:
         if self._closed:
             raise StoreClosed("The limits were closed.", remedy="Open them again.")
-        files = self._files = LimitFiles(self._path, self._vfs)
+        files = self._files = LimitFiles(self._path, self._vfs, makes_folder=self._was_open)
+        self._was_open = True
         self._calls.rebind()
         return files
 

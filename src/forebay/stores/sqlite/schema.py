@@ -10,7 +10,8 @@ from typing import NamedTuple
 import apsw
 
 from forebay.errors import StoreCorrupt
-from forebay.stores.access import Access, no_ledger, too_new, too_old
+from forebay.model.access import Access
+from forebay.stores.access import no_ledger, too_new, too_old
 
 APPLICATION_ID = 0x466F7262  # "Forb": tells our files from other programs'
 _LIMITS_ID = 0x466F724C  # "ForL"
