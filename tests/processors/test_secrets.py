@@ -27,17 +27,21 @@ def run(folder: Path, secret: str, *, hidden: bool) -> tuple[Task, str]:
     provider = Provider([echo])
     transport = Transport()
     stream = io.StringIO()
+    key_known = asyncio.Event()
 
     @app.task("call", limit="api", slot="call", max_retries=0)
     async def call(ctx: Context) -> None:
         if hidden:
             credentials = Key(provider.url, "x-key", value=secret)
+            key_known.set()
             await transport.call(ctx, get(provider.url), limit="api", credentials=credentials)
         else:
+            key_known.set()
             await transport.call(ctx, get(provider.url, **{"x-key": secret}), limit="api")
 
     @app.task("says", max_retries=0)
     async def says(ctx: Context) -> None:
+        await key_known.wait()
         raise ValueError(f"a handler's own words: {secret}")
 
     async def main() -> None:

@@ -200,4 +200,5 @@ def test_a_claim_reads_as_many_pages_with_many_tasks_waiting_as_with_few(postgre
                 lines = [row[0] for row in db.execute(f"EXPLAIN (ANALYZE, BUFFERS) {text}".encode())]
                 (read,) = re.findall(r"Buffers: (.*)", next(line for line in lines if "Buffers" in line))
                 pages.append(sum(map(int, re.findall(r"(?:hit|read)=(\d+)", read))))
-    assert pages[1] <= pages[0] + 3
+    # For each of the 50 rows one page of the table at most, wherever it lies, and the way down the index.
+    assert max(pages) <= 50 + 6

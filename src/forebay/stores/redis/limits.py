@@ -140,7 +140,8 @@ class RedisLimits:
         old, new = dict(before or {}), dict(changed)
         parts = {part for part in (*old, *new) if part not in new or part not in old or old[part] != new[part]}
         key = self._key(limit)
-        if before is None or not parts <= _PARTS or not parts <= {*new}:
+        logs_changed = "logs" in parts and "eras" not in parts  # else they follow from the windows
+        if before is None or logs_changed or not parts <= _PARTS or not parts <= {*new}:
             return bool(self._swap.run(self._links, key, mark, codec.record_text(changed)))
         if not parts:
             return True
