@@ -28,7 +28,7 @@ _CHANGE_PAUSE_S = 0.01
 _SCAN_COUNT = 1000
 _READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
-_KEPT = frozenset({"v", "last", "offset", "logs"})
+_KEPT = frozenset({"v", "last", "logs"})
 _COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
 _PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool"}
 
@@ -141,7 +141,7 @@ class RedisLimits:
         parts = {part for part in (*old, *new) if part not in new or part not in old or old[part] != new[part]}
         key = self._key(limit)
         logs_changed = "logs" in parts and "eras" not in parts  # else they follow from the windows
-        if before is None or logs_changed or not parts <= _PARTS or not parts <= {*new}:
+        if before is None or logs_changed or "offset" in parts or not parts <= _PARTS or not parts <= {*new}:
             return bool(self._swap.run(self._links, key, mark, codec.record_text(changed)))
         if not parts:
             return True
@@ -150,7 +150,8 @@ class RedisLimits:
         sources = ""
         if "logs" in parts:
             sources = codec.text(actions.log_sources(before["eras"], changed["eras"], before["logs"]))
-        return bool(self._patch.run(self._links, key, same, patch, sources, changed["v"] - before["v"]))
+        raised = changed["v"] - before["v"]
+        return bool(self._patch.run(self._links, key, same, patch, sources, raised, changed["last"]))
 
     def names(self) -> list[str]:
         start, end = self._key("*").split("*")

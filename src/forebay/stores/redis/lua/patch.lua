@@ -5,6 +5,7 @@
 -- ARGV[2]  the parts that are new (JSON)
 -- ARGV[3]  for each log of the new record the one that it continues (JSON), or nothing where the logs stay
 -- ARGV[4]  by how much the version rises
+-- ARGV[5]  the instant of the change, which exchanges may have passed meanwhile
 --
 -- Reply: 1 if it was changed, 0 if somebody else has changed such a part meanwhile.
 local packed = redis.call('GET', KEYS[1])
@@ -28,5 +29,6 @@ if ARGV[3] ~= '' then
   end
 end
 record.v = record.v + tonumber(ARGV[4])
+record.last = math.max(record.last, tonumber(ARGV[5]))
 redis.call('SET', KEYS[1], packed_again(record))
 return 1
