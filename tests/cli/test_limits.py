@@ -11,8 +11,10 @@ import pytest
 
 from forebay.cli import reading
 from forebay.cli.limit_views import state
+from forebay.cli.opening import who
 from forebay.errors import BadInput
 from forebay.limits import Limit, Limiter, Window
+from forebay.testing.workers import lone
 from tests.cli.ground import Ground
 from tests.limits.ground import until
 
@@ -116,7 +118,7 @@ def test_zero_pauses_and_a_resume_says_that_it_does_not_help(here: Ground) -> No
 def test_a_limit_is_paused_with_a_note_and_resumed(here: Ground) -> None:
     here.ok("limits", "set", "adobe", "--in-flight", "5")
     here.ok("limits", "pause", "adobe", "--for", "90m", "--note", "they are down")
-    assert shown(here)["state"] == "paused for another 1 h: they are down"
+    assert shown(here)["state"] == f"paused by {who()} for another 1 h: they are down"
     assert shown(here)["next call"] == "a new caller may start in about 1 h, after all who wait"
     with limiter(here) as code:
         assert code.try_slot("adobe") is None
@@ -333,3 +335,12 @@ def test_calls_of_processes_that_have_ended_are_counted_in_the_head(here: Ground
         until(lambda: not any(each.alive for each in code.usage("adobe").holders))
         assert shown(here)["left behind"].startswith("1 by processes that have ended")
         assert held.held
+
+
+def test_why_names_who_paused_the_limit(here: Ground) -> None:
+    here.ok("limits", "set", "adobe", "--in-flight", "5")
+    here.ok("limits", "pause", "adobe", "--note", "they are down")
+    (identifier,) = here.submit(lone(limit="adobe"))
+    first = here.ok("why", identifier).lines[0]
+    assert "limit 'adobe' is paused (they are down): `forebay limits resume adobe`" in first
+    assert first.endswith(f", paused by {who()}")

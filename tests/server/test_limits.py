@@ -8,8 +8,10 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.errors import Busy
+from forebay.model.job import NewJob
 from forebay.model.limit import Limit, Window
 from forebay.server import slots
+from forebay.testing.workers import chunk
 from tests.limits.ground import until
 from tests.server.ground import NOBODY, Service, problem, serving
 
@@ -287,3 +289,20 @@ def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Servic
         assert all(each in limited.get(path, headers=everybody).text for each in secrets)
     (own,) = limited.get("/v1/limits/api", headers=ann).json()["holders"]
     assert (own["session"], own["calls"][0]["label"]) == (slot_id, "merger.pdf")
+
+
+def test_why_names_who_paused_the_limit_but_not_to_a_tenant(app: Forebay) -> None:
+    app.limiter.define(Limit("api", in_flight=2))
+    job = NewJob(pipeline="ocr", tenant="ann", tasks=(chunk(0, limit="api"), chunk(1, limit="api")))
+    app.ledger.submit([job])
+    with serving(app, keyed=True) as service:
+        boss, ann = service.keyed("operate", "read"), service.keyed("read", tenant="ann")
+        service.post("/v1/limits/api/pause", json={}, headers=boss)
+        told = service.get(f"/v1/jobs/{job.id}/why", headers=boss).json()
+        hidden = service.get(f"/v1/jobs/{job.id}/why", headers=ann).json()
+        shape = service.get("/openapi.json", headers=boss).json()["components"]["schemas"]["WhyShape"]
+    paused_by = {each["code"]: each["paused_by"] for each in told["reasons"]}
+    assert paused_by["paused"].startswith("key:")
+    assert {each["paused_by"] for each in hidden["reasons"]} == {""}
+    assert (told["position"], told["position_is"]) == (1, "exact")
+    assert {"position", "position_is"} <= shape["properties"].keys()

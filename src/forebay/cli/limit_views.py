@@ -46,7 +46,8 @@ def state(usage: Usage) -> str:
         if usage.limit.in_flight == 0 or any(window.n == 0 for window in usage.limit.windows):
             return "paused: a bound is 0"
         rest = "" if usage.paused_for_s is None else f" for another {span(usage.paused_for_s)}"
-        return f"paused{rest}{f': {usage.note}' if usage.note else ''}"
+        who = f" by {usage.paused_by}" if usage.paused_by else ""
+        return f"paused{who}{rest}{f': {usage.note}' if usage.note else ''}"
     if usage.cooldown:
         return f"{_REASONS.get(usage.cooldown, usage.cooldown)} for another {span(usage.cooldown_for_s)}"
     if usage.blocked_by:

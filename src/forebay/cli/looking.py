@@ -68,6 +68,7 @@ def why(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading =
     now = time.time()
     for number, reason in enumerate(standing.reasons, 1):
         until = f", until {when(reason.until, now)}" if reason.until is not None else ""
-        output.line(printable(f"{number}. {reason.code}: {reason.text}{until}"))
+        who = f", paused by {reason.paused_by}" if reason.paused_by else ""
+        output.line(printable(f"{number}. {reason.code}: {reason.text}{who}{until}"))
     for line in outlook_lines(standing, now):
         output.line(printable(line))

@@ -121,7 +121,9 @@ class Outlook:
         if paused == 0 or paused > self.now:
             note = f" ({self.record['note']})" if self.record["note"] else ""
             text = f"{named} is paused{note}: `forebay limits resume {self.name}`"
-            return Gate(reason=reason, text=text, until=self._instant(paused, at) if paused else None, binds=binds)
+            until = self._instant(paused, at) if paused else None
+            by = self.record.get("paused_by", "")
+            return Gate(reason=reason, text=text, until=until, binds=binds, paused_by=by)
         text = f"{named} is paused, because a bound of it is 0: see `forebay limits show {self.name}`"
         return Gate(reason=reason, text=text, binds=binds)
 

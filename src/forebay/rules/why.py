@@ -10,12 +10,16 @@ from forebay.model.task import Status, Task, WaitReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Something outside the task that holds its lane: a limit, a cool-down, a budget, a pause. `binds` is its name."""
+    """Something outside the task that holds its lane: a limit, a cool-down, a budget, a pause. `binds` is its name.
+
+    `paused_by` names whoever paused it, apart from the text, because a tenant must not read it.
+    """
 
     reason: WaitReason
     text: str
     until: float | None = None
     binds: str = ""
+    paused_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,7 @@ class Reason:
     code: str
     text: str
     until: float | None = None
+    paused_by: str = ""
 
 
 _WAITS = {
@@ -82,7 +87,7 @@ READY = Reason("ready", "is ready and will be claimed next")
 
 def why(task: Task, around: Surroundings, *, now: float) -> tuple[Reason, ...]:
     if task.status is Status.RUNNING:
-        return (_running(task), *(Reason(gate.reason, text, gate.until) for gate, text in held_in_hand(around)))
+        return (_running(task), *(_reason(gate, text) for gate, text in held_in_hand(around)))
     if task.status.terminal:
         return (_ended(task),)
     return (*own_reasons(task, now), *reasons_around(task.kind, task.lane, around)) or (READY,)
@@ -114,7 +119,7 @@ def reasons_around(kind: str, lane: str, around: Surroundings) -> tuple[Reason, 
     gates = [*around.gates, *(around.limit.gates if around.limit else ())]
     if around.worker_count == 0:
         gates.append(Gate(reason=WaitReason.NO_WORKER, text=f"no worker that runs {kind!r} is alive: start one"))
-    chain = [Reason(gate.reason, gate.text, gate.until) for gate in sorted(gates, key=_order)]
+    chain = [_reason(gate, gate.text) for gate in sorted(gates, key=_order)]
     if around.ahead and around.ahead.task_count:
         text = _AHEAD[around.ahead.certainty].format(around.ahead.task_count)
         chain.append(Reason("line", f"{text} in lane {lane!r}"))
@@ -128,6 +133,10 @@ def held_in_hand(around: Surroundings) -> list[tuple[Gate, str]]:
         return []
     waiting = f"of its kind, in hand and waiting for it: {limit.in_hand_count}"
     return [(gate, f"{gate.text}; {waiting}") for gate in sorted(limit.gates, key=_order)]
+
+
+def _reason(gate: Gate, text: str) -> Reason:
+    return Reason(gate.reason, text, gate.until, gate.paused_by)
 
 
 def _order(gate: Gate) -> int:

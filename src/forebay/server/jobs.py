@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -120,7 +120,11 @@ def _chunk(service: Service, job: Job, index: int) -> dict[str, Any]:
 async def why(service: Serving, caller: Reader, id: Id) -> JSONResponse:  # noqa: A002 - as the path says
     """Why it does not run now, and when it will: the same that `forebay why` says."""
     job = await finding.job(service, caller, id)
-    return JSONResponse(plain_standing(await service.ask(service.app.standing, job.id)))
+    standing = await service.ask(service.app.standing, job.id)
+    if caller.tenant is not None:
+        reasons = tuple(replace(reason, paused_by="") for reason in standing.reasons)
+        standing = replace(standing, reasons=reasons)
+    return JSONResponse(plain_standing(standing))
 
 
 @router.post("/jobs/{id}/retry", status_code=202, responses=answers({202: ActedShape}, *_ACTS))

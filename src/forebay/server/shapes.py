@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from forebay.model.task import Status
+from forebay.model.lane import Certainty
+from forebay.model.task import Status, WaitReason
 
 ID = "kq3vb7x2m5ynd4cw6tgeahz2rl"
 _AT = "2026-01-27T12:05:00.000Z"
@@ -116,12 +117,18 @@ class ReasonShape(Shape):
     code: str = Field(examples=["cooldown"])
     text: str
     until: str | None = None
+    paused_by: str = Field("", description="Who paused the limit; empty for a key of a tenant.")
 
 
 class WhyShape(Shape):
     """Why it does not run now, the first reason first, and when it probably will."""
 
     reasons: list[ReasonShape]
+    wait_reason: WaitReason | None = None
+    position: int | None = Field(None, description="Its place among the ready tasks of its lane; 1 is next.")
+    position_is: Certainty | None = Field(
+        None, description="`exact`; `about` if it was estimated; `at_least` if even more tasks are ahead."
+    )
     eta_s: float | None = None
     end_eta_s: float | None = None
     more_workers_help: bool | None = None

@@ -172,14 +172,14 @@ def test_a_ramp_that_gives_nothing_now_says_when_it_gives_more() -> None:
 
 
 def test_a_pause_names_its_note_and_how_to_end_it() -> None:
-    record = limit_actions.paused(record_of(5), NOW, for_ms=None, note="auth: 401")
+    record = limit_actions.paused(record_of(5), NOW, for_ms=None, note="auth: 401", who="cli:ann")
     found = view(record)
     (gate,) = found.gates
     assert (gate.reason, gate.text) == (
         WaitReason.PAUSED,
         "limit 'api' is paused (auth: 401): `forebay limits resume api`",
     )
-    assert (gate.until, found.eta_s) == (None, None)
+    assert (gate.until, gate.paused_by, found.eta_s) == (None, "cli:ann", None)
     timed = view(limit_actions.paused(record_of(5), NOW, for_ms=90_000, note=""))
     assert (timed.gates[0].until, timed.eta_s) == (AT + 90, 90.0)
 
