@@ -6,7 +6,7 @@ from forebay.cli.opening import who
 from forebay.cli.versions import versions
 from forebay.model.outcome import Completed, Failed
 from forebay.model.task import Attempt, Role, Status, Task
-from forebay.testing.workers import job_of, lone
+from forebay.testing.workers import action, job_of, lone
 from tests.cli.ground import Ground
 
 AT = re.compile(r"  +20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ$")
@@ -75,6 +75,26 @@ def test_a_retry_by_hand_and_a_cancel_are_told(here: Ground) -> None:
     assert AT.search(here.ok("history", identifier).lines[5])
     here.ok("cancel", identifier)
     assert told(here, identifier)[6:] == ["Version 7: canceled"]
+
+
+def test_who_asked_for_a_retry_is_found_behind_thousands_of_other_actions(here: Ground) -> None:
+    (identifier,) = here.submit(lone(max_retries=0))
+    with here.worker() as worker:
+        worker.fail(worker.take())
+    here.ok("retry", identifier)
+    with here.app() as app:
+        for number in range(1001):
+            app.ledger.record_action("set_limit", ["adobe"], action(note=str(number)))
+    assert told(here, identifier)[3] == f"Version 4: pending (to be run again, asked by {who()})"
+
+
+def test_who_asked_for_a_retry_is_found_at_the_end_of_a_bulk(here: Ground) -> None:
+    made = here.submit(*(lone(number, max_retries=0) for number in range(120)))
+    with here.worker() as worker:
+        for claimed in worker.claim(120):
+            worker.fail(claimed)
+    here.ok("retry", *made)
+    assert told(here, made[-1])[3] == f"Version 4: pending (to be run again, asked by {who()})"
 
 
 def test_lost_attempts_say_why() -> None:

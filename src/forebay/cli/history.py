@@ -14,7 +14,9 @@ from forebay.cli.options import Id, Reading
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
+    from forebay.model.exchange import Audit
     from forebay.model.job import Event
+    from forebay.model.task import Task
 
 _USUAL = Reading()
 _AT_ONCE = 500
@@ -23,7 +25,7 @@ _AUDITED = 1000
 
 def history(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Reading = _USUAL) -> None:
     """With --verbose, tracebacks too. JSON has the attempts that ended; of a job, its events."""
-    from forebay.cli.versions import requests_of, versions, write_versions
+    from forebay.cli.versions import versions, write_versions
     from forebay.model.job import Job
 
     with opened(common) as app:
@@ -36,9 +38,18 @@ def history(identifier: Annotated[Id, Parameter(name="ID")], /, *, common: Readi
             output.write(attempts, common.output)
             return
         workers = {session.id: session.worker for session in app.ledger.sessions()}
-        requests = requests_of(found, app.ledger.audit(most=_AUDITED)) if found.generation > 1 else []
+        requests = _retries_of(app, found) if found.generation > 1 else []
     worker = workers.get(found.session_id or "", "")
     write_versions(list(versions(found, attempts, worker, requests)), tracebacks=common.verbose)
+
+
+def _retries_of(app: Forebay, task: Task) -> list[Audit]:
+    """Return the retries that people asked for, of the task or of its job, the oldest first."""
+    from forebay.cli.versions import RETRIES
+
+    targets = [task.id] if task.job_id is None else [task.id, task.job_id]
+    lines = [line for target in targets for line in app.ledger.audit(most=_AUDITED, target=target)]
+    return sorted((line for line in lines if line.verb in RETRIES), key=lambda line: line.at)
 
 
 def _events(app: Forebay, job_id: str) -> Iterator[Event]:

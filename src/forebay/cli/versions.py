@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from forebay.cli import output
@@ -13,7 +13,7 @@ from forebay.model.task import Attempt, Status, Task
 from forebay.rules.settlement import Move
 
 _WIDTH = 72
-_RETRIES = {"retry": "asked by", "force": "forced by"}
+RETRIES = {"retry": "asked by", "force": "forced by"}
 
 
 class Version(NamedTuple):
@@ -35,13 +35,6 @@ def write_versions(made: Sequence[Version], *, tracebacks: bool) -> None:
         output.line(f"{text:<{width}}  {clock_time(each.at)}" if each.at is not None else text)
         if tracebacks and each.traceback:
             output.lines(each.traceback)
-
-
-def requests_of(task: Task, audit: Iterable[Audit]) -> list[Audit]:
-    """Return the retries that people asked for, of the task or of its job, the oldest first."""
-    own = {task.id, task.job_id}
-    asked = [line for line in audit if line.verb in _RETRIES and own.intersection(line.targets)]
-    return sorted(asked, key=lambda line: line.at)
 
 
 def versions(task: Task, attempts: Sequence[Attempt], worker: str, requests: Sequence[Audit] = ()) -> Iterator[Version]:
@@ -69,7 +62,7 @@ def _opened_again(last: str, ended_at: float, requests: Sequence[Audit]) -> Vers
     asked = next((line for line in requests if line.at >= ended_at), None)
     if asked is None:
         return Version(Status.PENDING, "to be run again", None)
-    return Version(Status.PENDING, f"to be run again, {_RETRIES[asked.verb]} {asked.who}", asked.at)
+    return Version(Status.PENDING, f"to be run again, {RETRIES[asked.verb]} {asked.who}", asked.at)
 
 
 def _ending(attempt: Attempt, task: Task) -> str:

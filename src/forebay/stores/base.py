@@ -195,8 +195,11 @@ class Ledger(Protocol):
     def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
         """For each job and number the events that follow it, `most` of them: many listeners cost one read."""
 
-    def audit(self, *, most: int = 100) -> list[Audit]:
-        """The latest actions, newest first."""
+    def audit(self, *, most: int = 100, target: str | None = None) -> list[Audit]:
+        """Return the latest actions, newest first; with a `target`, those that were done to it, also in a bulk."""
+
+    def newer_schema(self) -> int | None:
+        """Return the schema of the ledger if a newer version has migrated it beyond what this program knows."""
 
     def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         """What was consumed at that instant or later, summed by meter and unit."""

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from forebay import ids
 from forebay.errors import BadInput, StoreClosed
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Remembered
+from forebay.model.exchange import Acted, Audit, Remembered
 from forebay.model.job import Event, Job
 from forebay.model.names import check_name
 from forebay.model.query import Page, Query
@@ -72,6 +73,24 @@ class UnitReads(ABC):
 
     @abstractmethod
     def _endpoints(self) -> Iterable[Endpoint]: ...
+
+    @abstractmethod
+    def _trail(self) -> Iterable[tuple[Audit, list[Acted]]]:
+        """Return the actions and their answers, newest first."""
+
+    def newer_schema(self) -> int | None:
+        return None  # units are no tables, and nothing migrates them
+
+    @verb
+    def audit(self, *, most: int = 100, target: str | None = None) -> list[Audit]:
+        if target is not None:
+            ids.check_id(target)
+        found = (
+            line
+            for line, answer in self._trail()
+            if target is None or any(acted.done and acted.id == target for acted in answer)
+        )
+        return [*islice(found, most)]
 
     @verb
     def endpoint(self, endpoint_id: str) -> Endpoint | None:

@@ -203,8 +203,11 @@ class FaultyLedger:
     def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
         return self._call(self._ledger.news, asked, most=most)
 
-    def audit(self, *, most: int = 100) -> list[Audit]:
-        return self._call(self._ledger.audit, most=most)
+    def audit(self, *, most: int = 100, target: str | None = None) -> list[Audit]:
+        return self._call(self._ledger.audit, most=most, target=target)
+
+    def newer_schema(self) -> int | None:
+        return self._call(self._ledger.newer_schema)
 
     def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         return self._call(self._ledger.used, tenant=tenant, since=since)

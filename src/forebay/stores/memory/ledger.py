@@ -189,9 +189,8 @@ class MemoryLedger(UnitLedger):
             self._requests[tenant, key] = taken
         return taken
 
-    def audit(self, *, most: int = 100) -> list[Audit]:
-        with self.guard:
-            return list(self._audit.values())[::-1][:most]
+    def _trail(self) -> Iterable[tuple[Audit, list[Acted]]]:
+        return [(line, self._answers[line.id]) for line in reversed(self._audit.values())]
 
     def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         with self.guard:

@@ -219,9 +219,7 @@ class ObjectsLedger(UnitLedger):
 
     def _recorded(self, action: Action) -> tuple[Audit, list[Acted]] | None:
         found = self._get(f"audit/{action.id}")
-        if found is None:
-            return None
-        return _audit(found[0]["line"]), [Acted(**one) for one in found[0]["answer"]]
+        return None if found is None else _recorded(found[0])
 
     def _record(self, audit: Audit, answer: list[Acted]) -> None:
         line = {"order": time.time_ns(), "answer": [asdict(one) for one in answer], "line": asdict(audit)}
@@ -250,9 +248,8 @@ class ObjectsLedger(UnitLedger):
         self._put_new(path, codec.pack({"taken": None}))
         return self._swap(path, swap)
 
-    def audit(self, *, most: int = 100) -> list[Audit]:
-        lines = sorted(self._all("audit"), key=lambda data: -data["order"])[:most]
-        return [_audit(data["line"]) for data in lines]
+    def _trail(self) -> Iterable[tuple[Audit, list[Acted]]]:
+        return map(_recorded, sorted(self._all("audit"), key=lambda data: -data["order"]))
 
     def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         found: list[Usage] = []
@@ -325,8 +322,9 @@ def _go_on(unit: Unit, claims: dict[str, int]) -> None:
             unit.put(task._replace(claim_count=claims[task.id]))
 
 
-def _audit(line: dict[str, Any]) -> Audit:
-    return Audit(**{**line, "targets": tuple(line["targets"])})
+def _recorded(data: dict[str, Any]) -> tuple[Audit, list[Acted]]:
+    line = data["line"]
+    return Audit(**{**line, "targets": tuple(line["targets"])}), [Acted(**each) for each in data["answer"]]
 
 
 def _line(task: Task) -> Line:

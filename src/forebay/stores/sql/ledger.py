@@ -262,8 +262,11 @@ class SqlLedger(ABC):
     def news(self, asked: Sequence[tuple[str, int]], *, most: int = 500) -> list[list[Event]]:
         return self._look(reads.news, [(ids.check_id(job_id), after) for job_id, after in asked], most)
 
-    def audit(self, *, most: int = 100) -> list[Audit]:
-        return self._look(reads.audit, most)
+    def audit(self, *, most: int = 100, target: str | None = None) -> list[Audit]:
+        return self._look(reads.audit, most, None if target is None else ids.check_id(target))
+
+    def newer_schema(self) -> int | None:
+        return self._query(reads.newer_schema, self.newest_schema)
 
     def used(self, *, tenant: str | None = None, since: float = 0.0) -> list[Usage]:
         return self._look(reads.used, tenant, check_instant("since", since))

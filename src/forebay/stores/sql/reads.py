@@ -17,7 +17,7 @@ from forebay.rules import pausing
 from forebay.rules.pausing import Counts
 from forebay.stores.base import MAX_AHEAD
 from forebay.stores.sql import rows
-from forebay.stores.sql.statement import Statement, Steps
+from forebay.stores.sql.statement import Row, Statement, Steps, ask
 from forebay.stores.sql.transaction import Transaction
 
 T = TypeVar("T")
@@ -159,8 +159,20 @@ def news(tx: Transaction, asked: Sequence[tuple[str, int]], most: int) -> Steps[
     return answers
 
 
-def audit(tx: Transaction, most: int) -> Steps[list[Audit]]:
-    return [rows.audit(row) for row in (yield from tx.one("audit", most=most))]
+def audit(tx: Transaction, most: int, target: str | None) -> Steps[list[Audit]]:
+    statement = ask("audit", most=most) if target is None else ask("audit_of", target=target, most=most)
+    (found,) = yield from tx.ask(statement)
+    return [rows.audit(row) for row in found]
+
+
+def newer_schema(tx: Transaction, newest: int) -> Steps[int | None]:
+    return newer_than((yield from tx.one("schema")), newest)
+
+
+def newer_than(found: Sequence[Row], newest: int) -> int | None:
+    """Return the schema that was read, if it is newer than this."""
+    ((schema,),) = found
+    return schema if schema is not None and schema > newest else None
 
 
 def used(tx: Transaction, tenant: str | None, since: float) -> Steps[list[Usage]]:

@@ -17,6 +17,7 @@ from forebay.stores.sql import ending, lines, rows
 from forebay.stores.sql.acting import record, recorded
 from forebay.stores.sql.ending import Finished
 from forebay.stores.sql.lines import Newcomers
+from forebay.stores.sql.reads import newer_than
 from forebay.stores.sql.rows import Held
 from forebay.stores.sql.statement import Statement, Steps, ask, encode
 from forebay.stores.sql.transaction import Transaction
@@ -85,10 +86,10 @@ def renew(tx: Transaction, session_id: str, holds: Sequence[Hold], newest: int) 
     if holds:
         asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
         statements.append(ask("hold", holds=asked, session_id=session_id))
-    alive, ((schema,),), *_, canceled = yield from tx.ask(
+    alive, schema, *_, canceled = yield from tx.ask(
         *statements, ask("cancel_requested", session_id=session_id), last=True
     )
-    newer = schema if schema is not None and schema > newest else None
+    newer = newer_than(schema, newest)
     if not alive:
         return Renewal(alive=False, newer_schema=newer)
     asked_to_stop = tuple(row[0] for row in canceled)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from forebay import ids
 from forebay.clock import ManualClock
+from forebay.errors import BadInput
 from forebay.model.job import Event
 from forebay.model.outcome import Completed, Failed, Rescheduled
 from forebay.model.task import Status
@@ -145,6 +148,22 @@ class RecordPromises(LedgerCase):
         assert (row.id, row.target_count) == (asked.id, self.many // 10)
         assert row.targets == tuple(task_ids[: len(row.targets)])
         assert row.targets
+
+    def test_the_audit_of_one_target_is_what_was_done_to_it(self, ledger: Ledger) -> None:
+        task_ids = put(ledger, *(lone(n) for n in range(150)))
+        (other,) = put(ledger, lone("other"))
+        asked = [action(who) for who in ("ann", "bob", "cyd", "dan")]
+        ledger.cancel([other], asked[0])
+        ledger.cancel(task_ids, asked[1])
+        ledger.cancel(task_ids[-1:], asked[2])  # refused: it is canceled
+        ledger.retry(task_ids[-1:], asked[3])
+        assert [row.who for row in ledger.audit(target=task_ids[-1])] == ["dan", "bob"]
+        assert [row.who for row in ledger.audit(target=task_ids[-1], most=1)] == ["dan"]
+        assert [row.who for row in ledger.audit(target=task_ids[0])] == ["bob"]
+        assert [row.who for row in ledger.audit(target=other)] == ["ann"]
+        assert ledger.audit(target=ids.random_id()) == []
+        with pytest.raises(BadInput):
+            ledger.audit(target="%")
 
     def test_a_refused_action_is_audited_too(self, ledger: Ledger) -> None:
         unknown = ids.random_id()
