@@ -1,19 +1,25 @@
-"""Passes connections on to a server until it is cut: then open ones end, and new ones are refused."""
+"""Passes connections on to a server until it is cut: then open ones end, and new ones are refused.
+
+With `tls`, clients speak TLS to the relay, and the relay speaks plainly to the server.
+"""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from contextlib import suppress
 from typing import Self
 
 
 class Relay:
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._upstream = (host, port)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
+        self._is_cut = False
         self.port = int(self._listening.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -23,8 +29,17 @@ class Relay:
                 client, _ = self._listening.accept()
             except OSError:
                 return
+            if self._tls is not None:
+                try:
+                    client = self._tls.wrap_socket(client, server_side=True)
+                except OSError:
+                    continue
             server = socket.create_connection(self._upstream)
             with self._lock:
+                if self._is_cut:
+                    client.close()
+                    server.close()
+                    return
                 self._open += [client, server]
             for source, target in ((client, server), (server, client)):
                 threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
@@ -33,6 +48,7 @@ class Relay:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         with self._lock:
+            self._is_cut = True
             for each in self._open:
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)

@@ -30,10 +30,12 @@ from forebay.observe import emit
 from forebay.rules import limit_actions as actions
 from forebay.rules.foresight import Outlook
 from forebay.stores.limit_address import open_limits
-from forebay.stores.limit_base import LimitStore
+from forebay.stores.limit_base import LimitStore, RedisClient
 
 if TYPE_CHECKING:
     import asyncio
+
+    from typing_extensions import TypeIs
 
     from forebay.limits.follow import FollowedFile
     from forebay.limits.lent import Lender
@@ -69,10 +71,13 @@ class Limiter:
     """Usable from threads and event loops at once, and after a fork. Nothing is opened before first use.
 
     The address chooses the store: memory://, sqlite:///file.db, redis://host/0. Without one, the limiter uses what the
-    command line uses: the store, the environment and the limits of the settings (FOREBAY_…, forebay.toml).
+    command line uses: the store, the environment and the limits of the settings (FOREBAY_…, forebay.toml). A Redis
+    client in place of an address names its server: the limiter opens connections of its own from the client's settings.
     """
 
-    def __init__(self, address: str | LimitStore | None = None, *, environment: str | None = None) -> None:
+    def __init__(
+        self, address: str | LimitStore | RedisClient | None = None, *, environment: str | None = None
+    ) -> None:
         self._follows = address is None
         if address is None:
             from forebay.settings import load  # noqa: PLC0415 - limits load no settings on their own
@@ -81,7 +86,7 @@ class Limiter:
             settings.report_ignored()
             address, environment = settings.limits, environment or settings.env
         self._environment = check_name("environment", environment or os.environ.get("FOREBAY_ENV") or "dev")
-        self._store = open_limits(address, self._environment, tags=_tags) if isinstance(address, str) else address
+        self._store = address if _is_store(address) else open_limits(address, self._environment, tags=_tags)
         self._defined: dict[str, dict[str, Said]] = {}
         self._unwritten: set[str] = set()
         self._lock = threading.RLock()
@@ -468,6 +473,10 @@ class Limiter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_store(source: str | LimitStore | RedisClient) -> TypeIs[LimitStore]:
+    return hasattr(source, "exchange")
 
 
 def _abandon(pump: Pump, store: LimitStore) -> None:

@@ -1,4 +1,4 @@
-"""Opens the limit store that an address names."""
+"""Opens the limit store that an address or a Redis client names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.stores.address import sqlite_file
-from forebay.stores.limit_base import LimitStore
+from forebay.stores.limit_base import LimitStore, RedisClient
 
 _LATER = {
     "dynamodb": "A limit store in DynamoDB",
@@ -23,30 +23,36 @@ _REMEDY = (
 
 
 def open_limits(
-    address: str, environment: str, *, tags: Callable[[str], Mapping[str, str]] = lambda _: {}
+    source: str | RedisClient, environment: str, *, tags: Callable[[str], Mapping[str, str]] = lambda _: {}
 ) -> LimitStore:
     """Nothing is read or written before the store is used. `tags`: hash tags of limits with own keys in Redis."""
+    if not isinstance(source, str):
+        return _open_redis(source, environment, tags)
     try:
-        scheme, host, path, query, fragment = urlsplit(address)
+        scheme, host, path, query, fragment = urlsplit(source)
     except ValueError:
         raise BadInput("That is no address.", remedy=_REMEDY) from None
     if scheme == "memory" and not (host or path or query or fragment):
         from forebay.stores.memory.limits import MemoryLimits  # noqa: PLC0415 - each store is loaded when named
 
         return MemoryLimits()
-    if scheme == "sqlite" and (file := sqlite_file(address)) is not None:
+    if scheme == "sqlite" and (file := sqlite_file(source)) is not None:
         from forebay.stores.sqlite.limits import SqliteLimits  # noqa: PLC0415 - same
 
         return SqliteLimits(file, environment=environment)
     if scheme in _REDIS:
-        from forebay.stores.redis.limits import RedisLimits  # noqa: PLC0415 - same
-
-        return RedisLimits(address, environment=environment, tags=tags(environment))
+        return _open_redis(source, environment, tags)
     if scheme in _POSTGRES:
         from forebay.stores.postgres.limits import PostgresLimits  # noqa: PLC0415 - same
 
-        return PostgresLimits(address, environment=environment)
+        return PostgresLimits(source, environment=environment)
     if scheme in _LATER:
         raise BadInput(f"{_LATER[scheme]} ({scheme}://) is not available in this version.", remedy=_REMEDY)
     # The address may carry a password: only its scheme is shown.
     raise BadInput(f"{shown(scheme)}:// does not name a limit store.", remedy=_REMEDY)
+
+
+def _open_redis(source: str | RedisClient, environment: str, tags: Callable[[str], Mapping[str, str]]) -> LimitStore:
+    from forebay.stores.redis.limits import RedisLimits  # noqa: PLC0415 - each store is loaded when named
+
+    return RedisLimits(source, environment=environment, tags=tags(environment))

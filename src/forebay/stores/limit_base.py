@@ -18,7 +18,7 @@ Guarantees that every limit store keeps, and `forebay.testing` checks:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from forebay.model.limit_record import Answer, Ask, Grant, Record
 
@@ -29,6 +29,13 @@ class Wake(Protocol):
     """Called on a thread of the store's when a session was given something; keep it short."""
 
     def __call__(self, limit: str, grants: list[Grant], now: int) -> None: ...
+
+
+class RedisClient(Protocol):
+    """A client of redis-py or valkey-py, blocking or asyncio."""
+
+    @property
+    def connection_pool(self) -> Any: ...  # noqa: ANN401 - a pool of either library, blocking or asyncio
 
 
 class LimitStore(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import select
 import socket
 import threading
@@ -10,12 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlsplit
+
+from redis.exceptions import AuthenticationError, BusyLoadingError, NoScriptError, RedisError, ResponseError
 
 from forebay.errors import (
-    BadInput,
     MaybeApplied,
-    MissingExtra,
     StoreBusy,
     StoreClosed,
     StoreCorrupt,
@@ -24,30 +22,13 @@ from forebay.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
-from forebay.ids import shown
+from forebay.stores.limit_base import RedisClient
+from forebay.stores.redis.endpoint import read_endpoint
+from forebay.stores.redis.tls_check import check_tls
 
-try:
-    from redis.connection import Connection, parse_url
-    from redis.exceptions import AuthenticationError, BusyLoadingError, NoScriptError, RedisError, ResponseError
-except ImportError:
-    raise MissingExtra("Limits in Redis need the package redis.", remedy="Run: pip install 'forebay[redis]'") from None
-
-CONNECT_TIMEOUT_S = 3.0
-TIMEOUT_S = 2.0
 _MAX_IDLE = 4
 _SURELY_OPEN_S = 0.1
 _MAX_UNREAD = 16
-# Nothing of it is the address's to choose: replies are read as bytes, and whoever calls knows what to repeat.
-_FIXED: dict[str, object] = {
-    "protocol": 2,
-    "decode_responses": False,
-    "health_check_interval": 0,
-    "retry": None,
-    "retry_on_error": [],
-    "retry_on_timeout": False,
-}
-_SCHEMES = ("redis", "rediss", "unix")
-_REMEDY = "Use redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket."
 # A script's error carries the text of the command's that failed in it, at a place that differs between versions.
 _SAID: dict[str, tuple[type[StoreError], str]] = {
     "OOM command not allowed": (StoreFull, "Raise its maxmemory, or give limits a server of their own."),
@@ -83,23 +64,18 @@ class Link(Protocol):
 class Server:
     """One address: dials it, and names it in errors without its password."""
 
-    def __init__(self, address: str) -> None:
-        self.place = _shown(address)
-        try:
-            options = parse_url(address)  # type: ignore[no-untyped-call]
-            self._kind = options.pop("connection_class", Connection)
-            self._options = (
-                {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": TIMEOUT_S} | options | _FIXED
-            )
-            self._kind(**self._options)
-        except (ValueError, TypeError, RedisError):
-            # Its text may quote a part of the password.
-            raise BadInput("That is no address of a Redis server.", remedy=_REMEDY) from None
+    def __init__(self, source: str | RedisClient) -> None:
+        self._endpoint = read_endpoint(source)
+        self.place = self._endpoint.place
 
     def dial(self) -> Link:
         with self.told(sent=False):
-            link: Link = self._kind(**self._options)
-            link.connect()
+            link: Link = self._endpoint.kind(**self._endpoint.options)
+            try:
+                link.connect()
+            except RedisError as error:
+                check_tls(self._endpoint, error)
+                raise
         return link
 
     @contextmanager
@@ -132,24 +108,6 @@ class Server:
             if said in text:
                 return kind(f"{self.place} refused: {text}.", remedy=remedy)
         return StoreError(f"{self.place} refused a step: {text}.", remedy="Please report this.")
-
-
-def _shown(address: str) -> str:
-    try:
-        parts = urlsplit(address)
-        known = parts.scheme in _SCHEMES
-        host, port = parts.hostname or "localhost", parts.port or 6379
-        host.encode("idna")  # as it is looked up: not every text can be a name
-    except (ValueError, AttributeError, TypeError):
-        raise BadInput("That is no address of a Redis server.", remedy=_REMEDY) from None
-    if not known:
-        # The address may carry a password: nothing of it is shown.
-        raise BadInput("That address does not name a Redis server.", remedy=_REMEDY)
-    if parts.scheme == "unix":
-        return f"unix://{parts.path}"
-    if not re.fullmatch(r"/?\d*", parts.path):
-        raise BadInput(f"{shown(parts.path)} is no database of a Redis server.", remedy=_REMEDY)
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}{parts.path}"
 
 
 class _Kept(NamedTuple):

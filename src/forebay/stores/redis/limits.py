@@ -20,7 +20,7 @@ from forebay.stores.redis.script import Script
 
 if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Record
-    from forebay.stores.limit_base import Step, Wake
+    from forebay.stores.limit_base import RedisClient, Step, Wake
 
 _RULES = ("window_log", "cooldown", "admission")
 _CHANGE_TRIES = 100
@@ -46,9 +46,10 @@ def _of_the_server() -> int:
 
 
 class RedisLimits:
-    """One key per limit. `tags` names other hash tags than {forebay:<environment>:<limit>}, by limit.
+    """One key per limit, on the server that an address or a client names.
 
-    Tests add `shift` ms to the server's clock, or give one of their own.
+    `tags` names other hash tags than {forebay:<environment>:<limit>}, by limit. Tests add `shift` ms to
+    the server's clock, or give one of their own.
     """
 
     instant = False
@@ -56,7 +57,7 @@ class RedisLimits:
 
     def __init__(
         self,
-        address: str,
+        source: str | RedisClient,
         *,
         environment: str = "default",
         tags: Mapping[str, str] | None = None,
@@ -65,7 +66,7 @@ class RedisLimits:
         self._environment = check_name("environment", environment)
         self._tags = dict(tags or {})
         self._clock = clock or _of_the_server
-        self._server = Server(address)
+        self._server = Server(source)
         self._channel = f"forebay:{environment}:wake:"
         self._exchange = Script("record", *_RULES, "clock", "exchange")
         self._read = Script("record", "window_log", "clock", "read")
