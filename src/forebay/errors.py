@@ -285,6 +285,7 @@ class StoreCorrupt(StoreError):
 
 class SchemaTooNew(StoreError):
     code = "schema_too_new"
+    public = "A newer version of Forebay has migrated a store."
 
 
 class SchemaTooOld(StoreError):

@@ -19,6 +19,8 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.app.keys import create
+from forebay.errors import SchemaTooNew
+from tests.engine.test_newer_schema import migrate_further
 from tests.server.ground import DOCUMENT, PDF
 
 
@@ -79,6 +81,17 @@ def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert "drained" in client.get("/readyz").json()["warnings"]["worker"]
         assert ended(process) == 0
+
+
+def test_a_worker_that_fails_leaves_a_line_in_the_log_and_ends_the_server(tmp_path: Path) -> None:
+    with served(tmp_path) as (_, process):
+        migrate_further(f"sqlite:///{tmp_path / 'forebay.db'}")
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == SchemaTooNew.exit_code
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith(b"{")]
+    (failed,) = [line for line in lines if line["event"] == "worker_failed"]
+    assert failed["error_code"] == "schema_too_new"
+    assert "schema 99" in failed["text"]
 
 
 def test_a_worker_of_an_application_reads_documents_as_its_server_does(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from forebay.model.task import DEFAULT_TENANT, Attempt, NewTask, Role, Status, T
 from forebay.observe import emit
 from forebay.rules.standing import Standing
 from forebay.rules.why import Reason
+from forebay.stores.access import check_not_migrated
 
 if TYPE_CHECKING:
     from forebay.app.callbacks import AppCallbacks
@@ -361,6 +362,7 @@ class Forebay(Stands):
     def _finished(self, identifier: str) -> Finished | None:
         found = self.get(identifier)
         if not found.status.terminal:
+            check_not_migrated(self.ledger)
             return None
         if found.status is not Status.COMPLETED:
             return Finished(found, None)

@@ -21,7 +21,8 @@ from forebay.engine.idle import drain_when_idle
 from forebay.engine.late import LeftOut
 from forebay.engine.room import Limits
 from forebay.engine.worker import Worker
-from forebay.errors import BadInput, MissingExtra
+from forebay.errors import BadInput, ForebayError, MissingExtra
+from forebay.ids import printable
 from forebay.model.task import Status
 from forebay.observe import emit
 from forebay.observe.logs import bind
@@ -129,6 +130,12 @@ async def awork_among_others(
         # The signals stay ours until the loop is closed: one that comes late must not end what has ended well.
         if watch is not None:
             watch.cancel()
+
+
+def report_failure(error: Exception) -> None:
+    """Log that the worker ended by this error."""
+    code = error.code if isinstance(error, ForebayError) else "bug"
+    emit("worker_failed", error_code=code, text=printable(str(error)))
 
 
 async def _beside(beside: Beside, drain: Callable[[str], None]) -> None:

@@ -117,7 +117,7 @@ def _check(what: str, value: int | None, least: int, most: int) -> None:
 
 def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> int:
     """Run the worker and return its exit code; that its ledger failed is told as a line of its log."""
-    from forebay.observe import emit
+    from forebay.app.working import report_failure
     from forebay.observe.logs import configure
 
     settings = app.settings
@@ -136,7 +136,7 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> in
         try:
             work()
         except StoreError as error:
-            emit("worker_failed", error_code=error.code, text=str(error))
+            report_failure(error)
             return error.exit_code
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -40,12 +40,12 @@ EVENTS: dict[str, Event] = {
     "worker_stopped": Event(_INFO, "A worker closed its session.", ("worker", "settled", "handed_back")),
     "worker_failed": Event(
         _WARNING,
-        "A worker ended because its ledger could not be used; what it held is free for others when its lease ends.",
+        "A worker ended by an error, such as a ledger that fails; others take over its tasks when its lease ends.",
         ("error_code", "text"),
     ),
     "schema_newer": Event(
         _WARNING,
-        "A newer version has migrated the ledger, so this worker drains and ends with exit code 5.",
+        "A newer version has migrated the ledger: a worker drains and ends with exit code 5, a server answers 503.",
         ("worker", "schema"),
     ),
     "session_lost": Event(

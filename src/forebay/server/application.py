@@ -76,7 +76,8 @@ def create_app(
             await service.take(lambda: app.documents.pipeline)
         announcing = asyncio.create_task(_announce_limits(service))
         await asyncio.wait([announcing], timeout=_ANNOUNCE_WITHIN_S)
-        running = [announcing, *(asyncio.create_task(each.run()) for each in (watcher, listeners))]
+        chores = (service.watch_schema(), watcher.run(), listeners.run())
+        running = [announcing, *map(asyncio.create_task, chores)]
         try:
             yield
         finally:

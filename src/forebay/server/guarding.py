@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from forebay import ids
-from forebay.server.problems import Refused, of_anything
+from forebay.errors import SchemaTooNew
+from forebay.server.problems import UPGRADE, Refused, of_anything
 from forebay.server.service import Service
 
 Message = MutableMapping[str, Any]
@@ -21,6 +22,7 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 32 * 1024
 MAX_TARGET_BYTES = 8 * 1024
 _ALIVE = "/livez"
+_READY = "/readyz"
 _METRICS = "/metrics"  # on loopback nobody needs a key for them
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
@@ -92,6 +94,8 @@ class Guard:
         open_ = scope["path"] == _METRICS and self._service.loopback
         if open_ or (not self._service.keyed and scope["path"] != _ALIVE):
             _check_near(headers)
+        if self._service.newer_schema is not None and scope["path"] not in {_ALIVE, _READY, _METRICS}:
+            raise Refused(503, SchemaTooNew.code, SchemaTooNew.public, remedy=UPGRADE, closing=True)
 
 
 class _Headers:

@@ -22,6 +22,7 @@ from forebay.server.callers import Needs
 from forebay.server.problems import problem
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import Healthy, answers
+from forebay.stores.access import check_not_migrated
 
 _LEAST_FREE = 16 << 20
 _FULL_FOR_S = 30.0
@@ -102,6 +103,7 @@ async def _trouble(service: Service, check: Callable[[Forebay], object]) -> str 
 
 
 def _ledger(app: Forebay) -> object:
+    check_not_migrated(app.ledger)
     return app.ledger.get(_NO_TASK)
 
 

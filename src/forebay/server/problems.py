@@ -28,9 +28,11 @@ RETRY_AFTER_S = 2
 _MAX_NAMED = 20
 _CODES = {404: "no_such_path", 405: "method_not_allowed"}
 _PASSING = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE}
+UPGRADE = "Tell the operator to start a server of the newer version, then send it again."
 _AGAIN = "Send it again in a moment."
 _STORES = {
     "store_full": "Send it again later, or tell the operator.",
+    "schema_too_new": UPGRADE,
     "store_unreachable": _AGAIN,
     "store_busy": _AGAIN,
     "maybe_applied": "Ask again in a moment, with the same Idempotency-Key where there is one.",

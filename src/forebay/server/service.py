@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,12 +12,14 @@ from typing import Annotated, ParamSpec, TypedDict, TypeVar
 from fastapi import Depends, Request
 
 from forebay.app.forebay import Forebay
-from forebay.errors import MaybeApplied
+from forebay.errors import MaybeApplied, StoreError
+from forebay.observe import emit
 from forebay.observe.metrics import Metrics
 from forebay.server.file_limit import current_limit, divide
 from forebay.server.quotas import Quotas
 from forebay.server.upload_room import UploadRoom
 
+log = logging.getLogger("forebay.server")
 P = ParamSpec("P")
 T = TypeVar("T")
 THREADS = 32
@@ -26,10 +29,14 @@ SLOW_AFTER_S = 30.0
 HEARTBEAT_S = 15.0
 LISTENERS_SHARE = 0.25
 SLOTS_SHARE = 0.5
+SCHEMA_EVERY_S = 5.0
 
 
 class Bounds(TypedDict, total=False):
-    """How long stores and bodies may take, how often listeners hear a heartbeat, and how uploads share the server."""
+    """How long stores and bodies may take, how often listeners hear a heartbeat, and how uploads share the server.
+
+    `schema_every_s` is how often the server looks whether a newer version has migrated the ledger.
+    """
 
     answer_within_s: float
     slow_after_s: float
@@ -38,6 +45,7 @@ class Bounds(TypedDict, total=False):
     most_listeners: int
     listeners_share: float
     slots_share: float
+    schema_every_s: float
 
 
 class Service:
@@ -45,6 +53,7 @@ class Service:
 
     `keyed` is remembered once it is true: from the first API key on, nobody is let in without one. `full_at` is when
     a store had no room for a request, until one is stored; `worker_drained` that the worker of this process has ended.
+    `newer_schema` is the schema of the ledger while a newer version has migrated it.
     """
 
     def __init__(
@@ -61,6 +70,7 @@ class Service:
         most_listeners: int | None = None,
         listeners_share: float = LISTENERS_SHARE,
         slots_share: float = SLOTS_SHARE,
+        schema_every_s: float = SCHEMA_EVERY_S,
     ) -> None:
         self.app = app
         self.keyed = keyed
@@ -68,6 +78,7 @@ class Service:
         self.metrics = metrics
         self.stopping = asyncio.Event()
         self.worker_drained = False
+        self.newer_schema: int | None = None
         self.full_at: float | None = None
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
@@ -77,6 +88,7 @@ class Service:
         self.listeners_share = listeners_share
         self.slots_share = slots_share
         self.quotas = Quotas(self)
+        self._schema_every_s = schema_every_s
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s
@@ -109,6 +121,20 @@ class Service:
         async with self._looking:
             self._next_look = None
             return bool(await self.ask(self.app.ledger.keys))
+
+    async def watch_schema(self) -> None:
+        """Look at the ledger's schema as long as the server runs."""
+        while True:
+            try:
+                newer = await self.ask(self.app.ledger.newer_schema)
+                if newer is not None and self.newer_schema is None:
+                    emit("schema_newer", worker="", schema=newer)
+                self.newer_schema = newer
+            except StoreError:
+                pass  # /readyz names a store that does not answer
+            except Exception:
+                log.exception("schema_watch_failed")
+            await asyncio.sleep(self._schema_every_s)
 
     async def take(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what blocks for as long as it takes: bytes on their way."""

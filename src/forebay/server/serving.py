@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from forebay.app.forebay import Forebay
-from forebay.app.working import Options, awork_among_others, register_documents
+from forebay.app.working import Options, awork_among_others, register_documents, report_failure
 from forebay.errors import BadInput
 from forebay.ids import shown
 from forebay.observe import emit
@@ -175,7 +175,9 @@ async def _work(app: Forebay, server: Server, options: Options) -> None:
     try:
         await awork_among_others(app, on_signal=server.stop, **_unpacked(**options))
         server.worker_ended()
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, Exception):
+            report_failure(error)
         server.stop()
         raise
 

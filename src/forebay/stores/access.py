@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from forebay.errors import SchemaTooNew, SchemaTooOld, StoreMissing, WrongEnvironment
+
+if TYPE_CHECKING:
+    from forebay.stores.base import Ledger
 
 _MIGRATE = "`forebay store migrate`"
 
@@ -23,6 +28,16 @@ def too_new(what: str, place: str, found: int, known: int) -> SchemaTooNew:
         f"The {what} in {place} has schema {found}; this Forebay knows {known}.",
         remedy="Upgrade Forebay here, or use the version that wrote it.",
     )
+
+
+def check_not_migrated(ledger: Ledger) -> None:
+    """Raise if a newer version has migrated the ledger since this program opened it."""
+    schema = ledger.newer_schema()
+    if schema is not None:
+        raise SchemaTooNew(
+            f"The ledger was migrated to schema {schema} by a newer version.",
+            remedy="Start the newer version of Forebay here.",
+        )
 
 
 def check_environment(place: str, stored: str | None, own: str) -> None:
