@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from forebay.app.forebay import Forebay
 from forebay.errors import Busy
 from forebay.model.job import NewJob
 from forebay.model.limit import Limit, Window
+from forebay.model.limit_record import Record
 from forebay.server import slots
 from forebay.testing.workers import chunk
 from tests.limits.ground import until
@@ -177,6 +179,66 @@ def test_a_refusal_of_the_provider_cools_everybody_down(limited: Service) -> Non
     refused = limited.post("/v1/limits/api/slots", json=NONE)
     problem(refused, 429, "busy")
     assert int(refused.headers["retry-after"]) > 20
+
+
+def refusals(service: Service) -> tuple[int, float]:
+    """What a caller of the service is told to sleep, and what a caller of the limiter is told."""
+    refused = service.post("/v1/limits/api/slots", json=NONE)
+    problem(refused, 429, "busy")
+    with pytest.raises(Busy) as caught, service.app.limiter.slot("api", units={"pages": 0}, timeout_s=0):
+        raise AssertionError("the limit is full")
+    until(lambda: service.app.limiter.usage("api").waiting == 0)
+    return int(refused.headers["retry-after"]), caught.value.retry_in_s
+
+
+def test_a_refused_caller_is_told_to_sleep_as_long_as_a_caller_of_the_limiter(limited: Service) -> None:
+    path = "/v1/limits/api/slots"
+    held = [limited.post(path, json=NONE).headers["location"] for _ in range(2)]
+    assert refusals(limited) == (1, 1.0)  # no call has ended: nobody knows how long they take
+    for slot in held:
+        assert limited.client.delete(slot).status_code == 204
+    held = [limited.post(path, json=NONE).headers["location"] for _ in range(2)]
+    told, expected = refusals(limited)
+    assert told == max(1, ceil(expected))
+    for slot in held:
+        assert limited.client.delete(slot).status_code == 204
+    limited.app.limiter.pause("api")
+    assert refusals(limited) == (5, 5.0)  # until somebody resumes it
+
+
+def age_calls(app: Forebay, ms: int) -> None:
+    """Have calls of the limit begun so much earlier, while their leases stay as they are."""
+
+    def step(record: Record | None, _: int) -> Record | None:
+        assert record is not None
+        for call in (call for seat in record["seats"].values() for call in seat["calls"]):
+            call["at"] -= ms
+            call["until"] -= ms
+        return record
+
+    app.limiter._store.change("api", step)
+
+
+def test_a_tenant_does_not_keep_a_slot_beyond_its_share_for_longer_than_a_call_may_take(app: Forebay) -> None:
+    app.limiter.define(Limit("api", in_flight=4, lease_s=15, call_timeout_s=60))
+    with serving(app, slots_share=0.5) as service:
+        ann, bob = service.keyed("slots", tenant="ann"), service.keyed("slots", tenant="bob")
+        path = "/v1/limits/api/slots"
+        held = [service.post(path, headers=ann).headers["location"] for _ in range(4)]
+        waiting = threading.Thread(target=lambda: service.post(path, json={"wait_s": 30}, headers=bob))
+        waiting.start()
+        until(lambda: app.limiter.usage("api").waiting == 1, within_s=10)
+        try:
+            age_calls(app, 59_000)
+            assert [service.client.patch(slot, headers=ann).status_code for slot in held] == [200] * 4
+            age_calls(app, 10_000)
+            problem(service.client.patch(held[0], headers=ann), 410, "slot_lost")
+        finally:
+            assert service.client.delete(held[0], headers=ann).status_code == 204
+            waiting.join(20)
+        # What a tenant has within its share may take longer.
+        assert service.client.delete(held[1], headers=ann).status_code == 204
+        assert service.client.patch(held[2], headers=ann).status_code == 200
 
 
 def throttled(service: Service, who: dict[str, str], retry_after_s: float) -> None:

@@ -10,7 +10,7 @@ from forebay.ids import shown
 from forebay.limits.fitting import misfit
 from forebay.model.limit import check_units
 from forebay.model.limit_record import Answer, Ask, Call, Done, Hint, Record, Seat, Terms, Wish
-from forebay.rules import limit_state, reports
+from forebay.rules import forecast, limit_state, reports
 from forebay.rules.cooldown import COOLDOWN
 from forebay.stores.limit_base import LimitStore
 
@@ -19,10 +19,10 @@ _RUN = 1
 
 
 class Turn(NamedTuple):
-    """What came of asking once: a slot, or when to ask again, when it may come, and what keeps it.
+    """What came of asking once: a slot, or why there is none.
 
-    `age_s` is how long ago the slot was granted, or its call was last said to start: it should start within
-    `start_within_s` of that.
+    Whoever stays in line asks again in `again_s`; whoever leaves should come back in `retry_in_s`. `age_s` is how
+    long ago the slot was granted, or its call was last said to start: it should start within `start_within_s` of that.
     """
 
     granted: bool
@@ -31,7 +31,7 @@ class Turn(NamedTuple):
     start_within_s: float
     age_s: float = 0.0
     again_s: float = 0.0
-    eta_s: float = 0.0
+    retry_in_s: float = 0.0
     ahead: int = 0
     blocked_by: tuple[str, ...] = ()
 
@@ -103,10 +103,15 @@ class Lender:
             heard["heard"] = answer["grants"][-1]["g"]
             self._store.renew(limit, heard)
             return _granted(terms, answer["now"] - answer["grants"][-1]["at"])
-        turn = _granted(terms)._replace(granted=False, again_s=1.0)
-        for wait in answer["waits"]:
-            turn = turn._replace(again_s=wait["again"] / 1000, eta_s=wait["eta"] / 1000)
-            turn = turn._replace(ahead=wait["ahead"], blocked_by=tuple(wait["by"]))
+        turn = _granted(terms)._replace(granted=False, again_s=1.0, retry_in_s=1.0)
+        for first in answer["waits"]:
+            wait = forecast.wait_behind(first, answer, terms, 0)
+            turn = turn._replace(
+                again_s=first["again"] / 1000,
+                retry_in_s=forecast.retry_in_s(wait, forecast.eta_s(wait)),
+                ahead=wait["ahead"],
+                blocked_by=tuple(wait["by"]),
+            )
         return turn
 
     def leave(self, limit: str, slot_id: str, n: int, *, owner: Owner) -> None:

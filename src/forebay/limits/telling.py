@@ -13,13 +13,12 @@ from forebay.limits.waiting import Waiter
 from forebay.model.limit_record import Wait
 from forebay.observe import emit, wanted
 from forebay.observe.redact import mask_text
-from forebay.rules import cooldown, limit_state
+from forebay.rules import cooldown, forecast, limit_state
 from forebay.rules.forecast import IN_FLIGHT, RAMP
 from forebay.rules.window_log import bound_text
 from forebay.rules.window_log import name as window_name
 
 _MOST_ERROR = 300
-_FAR_S = limit_state.FOREVER / 2000
 QUIET_S = 30.0
 _CLOSED = {
     limit_state.PAUSED,
@@ -30,7 +29,6 @@ _CLOSED = {
     RAMP,
 }
 _IN_WORDS = {limit_state.RELEARNING: "calls that its store lost to end (if none runs: `forebay limits reset --all`)"}
-_LEAST_S = 0.05
 _STORE_S = 1.0  # for a store that has not answered
 STORE = "store"
 
@@ -51,15 +49,12 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
         failure = desk.main.failure
     position = wait["ahead"] if wait else 0
     by = tuple(reason_text(desk, each) for each in wait["by"]) if wait else ()
-    eta_s: float | None = wait["eta"] / 1000 if wait else None
+    eta_s = forecast.eta_s(wait) if wait else None
     if failure is not None or not by:
         by, eta_s = (STORE,), None
-    if eta_s is not None and eta_s > _FAR_S:
-        eta_s = None
     reasons = " and ".join(_IN_WORDS.get(each, each) for each in by)
     if by == (STORE,):
         reasons = "its store" if failure is not None else "its store, which has not answered yet"
-    retry_in_s = max(eta_s, _LEAST_S) if eta_s is not None else wait["again"] / 1000 if wait else _STORE_S
     if desk.lacks_processes:
         reasons += ", whose share nobody knows without share_processes"
     when = "nobody can say when" if eta_s is None else f"about {eta_s:.1f} s to go"
@@ -67,7 +62,7 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
         f"Limit {desk.limit!r} had no slot within {timeout_s:g} s: it waits for {reasons}, {position} ahead, {when}.",
         remedy="Try again then, wait longer (timeout_s), or see `forebay limits show`.",
         limit=desk.limit,
-        retry_in_s=retry_in_s,
+        retry_in_s=forecast.retry_in_s(wait, eta_s) if wait else _STORE_S,
         eta_s=eta_s,
         position=position,
         blocked_by=by,

@@ -17,6 +17,8 @@ EXACT_GRACE = 10
 IN_FLIGHT = "in_flight"
 RAMP = "ramp"
 TOO_LARGE = "too_large"
+_FAR_S = state.FOREVER / 2000
+_LEAST_S = 0.05
 
 
 class Ahead(NamedTuple):
@@ -131,6 +133,16 @@ def wait_behind(wait: Wait, answer: Answer, terms: Terms, before: int) -> Wait:
         if logs.name(bound) in wait["by"] and bound["n"] > 0:
             eta = max(eta, wait["eta"] + before // bound["n"] * logs.width(bound, terms))
     return {"again": again, "eta": min(eta, state.FOREVER), "ahead": wait["ahead"] + before, "by": wait["by"]}
+
+
+def eta_s(wait: Wait) -> float | None:
+    """Return when the caller may start, or None while nobody can tell."""
+    return None if wait["eta"] / 1000 > _FAR_S else wait["eta"] / 1000
+
+
+def retry_in_s(wait: Wait, eta_s: float | None) -> float:
+    """Return what a refused caller should sleep before it asks again."""
+    return wait["again"] / 1000 if eta_s is None else max(eta_s, _LEAST_S)
 
 
 def _ask_again_in(record: Record, terms: Terms, units: dict[str, int], now: int) -> int:

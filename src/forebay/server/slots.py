@@ -62,7 +62,7 @@ async def take(
             "busy",
             f"Limit {name} had no slot within {asked.wait_s:g} s: {', '.join(turn.blocked_by)}; {turn.ahead} ahead.",
             remedy="Ask again then, or stand in line for longer: wait_s.",
-            headers={"retry-after": str(max(1, ceil(min(max(turn.again_s, turn.eta_s), _LONGEST_WAIT_S))))},
+            headers={"retry-after": str(max(1, ceil(min(turn.retry_in_s, _LONGEST_WAIT_S))))},
         )
     location = f"/v1/limits/{name}/slots/{slot_id}"
     return JSONResponse(_shown(name, slot_id, turn), 201, {"location": location})
