@@ -70,6 +70,8 @@ LISTS: list[tuple[dict[str, object], str]] = [
     ({"tag": "red"}, "task_tags_pkey"),
     ({"tag": "red", "status": "pending"}, "task_tags_pkey"),
     ({"job_id": "a" * 26}, "tasks_of_job"),
+    ({"job_id": "a" * 26, "status": "pending"}, "tasks_of_job"),
+    ({"job_id": "a" * 26, "status": "completed"}, "tasks_of_job"),
 ]
 JOB_LISTS: list[tuple[dict[str, object], str]] = [
     ({}, "jobs_pkey"),
@@ -143,6 +145,18 @@ def test_a_list_is_read_from_the_index_of_its_filter(
     assert [line for line in lines if "Seq Scan" in line] == []
     if chosen.name not in {"list_pending", "list_filtered"}:  # these sort the page that they found
         assert [line for line in lines if "Sort" in line] == []
+
+
+@pytest.mark.parametrize("status", ["pending", "running"])
+def test_open_tasks_of_a_job_are_found_without_reading_its_other_tasks_whole(db: Connection, status: str) -> None:
+    asked: dict[str, object] = {"job_id": "a" * 26, "status": status, "most": 51}
+    chosen = choose_list(Statement("list_tasks_of_job", asked))
+    lines = [
+        row[0] for row in db.execute(b"EXPLAIN (GENERIC_PLAN, VERBOSE) " + bound(chosen.name, frozenset(asked)).text)
+    ]
+    walk = next(number for number, line in enumerate(lines) if re.search(r"forebay_(tasks_of_job|running)", line))
+    assert lines[walk + 1].split("Output: ")[1].count(",") < 10
+    assert ("tasks_of_job" in indexes(lines)) == (status == "pending")
 
 
 CHANGED_BY_AN_ORDINARY_END = {

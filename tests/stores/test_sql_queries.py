@@ -14,6 +14,7 @@ from forebay.stores.sqlite.queries import QUERIES as SQLITE
 LISTS = {
     "list_tasks": {"list_tasks", "list_pending", "list_completed", "list_failed", "list_canceled", "list_tagged",
                    "list_filtered"},
+    "list_tasks_of_job": {"list_tasks_of_job", "list_pending_of_job", "list_running_of_job"},
     "list_jobs": {"list_jobs", "list_tagged_jobs", "list_filtered_jobs"},
 }  # fmt: skip
 STORES = {"postgres": POSTGRES, "sqlite": SQLITE}

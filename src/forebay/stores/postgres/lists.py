@@ -13,13 +13,16 @@ _BY_STATUS: dict[object, str] = {
     Status.COMPLETED: "list_completed",
     Status.CANCELED: "list_canceled",
 }
+_OF_JOB: dict[object, str] = {Status.PENDING: "list_pending_of_job", Status.RUNNING: "list_running_of_job"}
 
 
 def choose_list(statement: Statement) -> Statement:
-    """Return the statement to run for `list_tasks` or `list_jobs`; others are returned as they are."""
+    """Return the statement to run for a list of tasks or of jobs; others are returned as they are."""
     name, arguments = statement
     given = {key for key, value in arguments.items() if value is not None}
-    if name == "list_tasks":
+    if name == "list_tasks_of_job":
+        name = _OF_JOB.get(arguments.get("status"), name)
+    elif name == "list_tasks":
         name = _choose_tasks(arguments, given)
     elif name == "list_jobs" and "tag" in given:
         name = "list_tagged_jobs"
