@@ -34,7 +34,7 @@ def cells(here: Ground, lane: str) -> dict[str, str]:
     names = re.split(r"  +", head.strip())
     starts = [head.index(name) for name in names]
     ends = [*starts[1:], None]
-    return {name: row[start:end].strip() for name, start, end in zip(names, starts, ends, strict=True)}
+    return {name.lower(): row[start:end].strip() for name, start, end in zip(names, starts, ends, strict=True)}
 
 
 def test_the_table_tells_how_long_the_oldest_ready_task_waits_and_what_holds_it(here: Ground) -> None:

@@ -56,11 +56,11 @@ class Explainer:
         """With the limit that its workers run it under, where its lane does not say so."""
         if found.limit is not None or task.status is not Status.PENDING:
             return found
-        return replace(found, limit=self._limit_of(task.kind, task.lane))
+        return replace(found, limit=self.limit_of(task.kind, task.lane))
 
     def lanes(self, limit: str) -> list[tuple[Lane, Standing]]:
         """Lanes with open tasks that wait for a limit, and how the next task of each stands."""
-        found = [lane for lane in self._ledger.lanes() if self._limit_of(lane.kind, lane.name) == limit]
+        found = [lane for lane in self._ledger.lanes() if self.limit_of(lane.kind, lane.name) == limit]
         return [
             (lane, next_in(lane, self._around_lane(lane.kind, lane.name, NOTHING_AHEAD), now=self._now))
             for lane in found
@@ -103,7 +103,7 @@ class Explainer:
         self, kind: str, lane: str, ahead: Depth, *, units: Mapping[str, int] | None = None
     ) -> Surroundings:
         state = self._lane(lane)
-        limit = self._limit_of(kind, lane)
+        limit = self.limit_of(kind, lane)
         view = None
         if limit is not None:
             seen = self._outlook(limit)
@@ -138,7 +138,7 @@ class Explainer:
     def _sessions(self) -> list[Session]:
         return self._ledger.sessions()
 
-    def _limit_of(self, kind: str, lane_name: str) -> str | None:
+    def limit_of(self, kind: str, lane_name: str) -> str | None:
         """Of a task that was submitted by somebody who did not know the limit of its kind, its workers do."""
         known = self._registry.find(kind)
         return limit_of(lane_name) or (known.limit if known else served_limit(self._sessions, kind))

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.acting import answer
-from forebay.cli.cells import when
+from forebay.cli.cells import beside, cut, when
 from forebay.cli.opening import opened, who
 from forebay.cli.options import Duration, Reading
-from forebay.errors import BadInput
+from forebay.errors import BadInput, StoreError
+
+if TYPE_CHECKING:
+    from forebay.app.forebay import Forebay
+    from forebay.model.lane import Lane
 
 _USUAL = Reading()
-_COLUMNS = ("lane", "ready", "later", "running", "paused", "until", "note")
-Lane = Annotated[str, Parameter(name="LANE", help="A kind, or a kind and its limit: ocr@adobe.")]
+_COLUMNS = ("lane", "ready", "later", "running", "oldest ready", "limit", "paused", "until", "note")
+LaneName = Annotated[str, Parameter(name="LANE", help="A kind, or a kind and its limit: ocr@adobe.")]
 
 
 def listing(*, common: Reading = _USUAL) -> None:
     with opened(common) as app:
         found = app.ledger.lanes()
+        states = _limit_states(app, found) if common.output == "table" else {}
     if common.output != "table":
         output.write(found, common.output)
         return
@@ -33,6 +39,8 @@ def listing(*, common: Reading = _USUAL) -> None:
             str(each.ready_count),
             str(each.later_count),
             str(each.running_count),
+            beside(each.oldest_ready_at, now),
+            states.get(each.name, ""),
             when(each.paused_at, now),
             "" if each.paused_at is None else when(each.paused_until, now) or "resumed",
             each.note,
@@ -45,8 +53,24 @@ def listing(*, common: Reading = _USUAL) -> None:
         output.note("There are none.")
 
 
+def _limit_states(app: Forebay, lanes: Sequence[Lane]) -> dict[str, str]:
+    """Return how the limit of each lane stands, by the lane's name; lanes without a limit are left out."""
+    from forebay.cli.limit_views import state
+
+    look = app.look()
+    limits = {lane.name: limit for lane in lanes if (limit := look.limit_of(lane.kind, lane.name)) is not None}
+    if not limits:
+        return {}
+    try:
+        limiter = app.limits.found()
+        known = {} if limiter is None else {usage.name: state(usage) for usage in limiter.usages()}
+    except StoreError:
+        return dict.fromkeys(limits, "its store does not answer")
+    return {name: cut(known.get(limit, "not defined")) for name, limit in limits.items()}
+
+
 def pause(
-    lane: Lane,
+    lane: LaneName,
     /,
     *,
     until: Annotated[str | None, Parameter(help="When it ends: an ISO instant, or +SECONDS.")] = None,
@@ -70,7 +94,7 @@ def pause(
     return answer([acted], "paused", common)
 
 
-def resume(lane: Lane, /, *, common: Reading = _USUAL) -> int:
+def resume(lane: LaneName, /, *, common: Reading = _USUAL) -> int:
     from forebay.model.exchange import Action
 
     with opened(common) as app:
