@@ -4,17 +4,21 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from forebay import ids
+from forebay.model.exchange import Session
 from tests.cli.ground import Ground, program
 from tests.servers.fresh import fresh_schema
 from tests.servers.relay import Relay
@@ -160,6 +164,26 @@ def test_a_module_that_fails_shows_its_own_traceback_only_when_verbose(folder: P
     assert verbose.stderr.startswith("Traceback (most recent call last):\n  File ")
     assert "broken.py" in verbose.stderr.splitlines()[1]
     assert "cyclopts" not in verbose.stderr
+
+
+def test_workers_are_shown_with_their_host_and_version(here: Ground) -> None:
+    here.ok("store", "init")
+    with here.app() as app:
+        app.ledger.open_session(Session(id=ids.random_id(), worker="w-1", host="machine-7", version="1.2.3"))
+    head, row = here.ok("workers").lines
+    assert head.split()[:3] == ["WORKER", "HOST", "VERSION"]
+    assert row.split()[:3] == ["w-1", "machine-7", "1.2.3"]
+    (told,) = here.ok("workers", "-o", "json").json
+    assert (told["host"], told["version"]) == ("machine-7", "1.2.3")
+
+
+def test_a_worker_that_runs_tells_its_own_host_and_version(here: Ground, folder: Path) -> None:
+    with running("myapp:app") as process:
+        log_until(process, "worker_started")
+        (told,) = here.ok("workers", "-o", "json").json
+        assert (told["host"], told["version"]) == (socket.gethostname(), version("forebay")), folder
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(60) == 0
 
 
 def test_no_workers_is_said_on_stderr(here: Ground) -> None:

@@ -10,7 +10,11 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from forebay import ids
 from forebay.errors import SchemaTooNew, StoreCorrupt, StoreReadOnly
+from forebay.model.access import Access
+from forebay.model.exchange import Session
+from forebay.model.query import Query
 from forebay.model.task import NewTask
 from forebay.stores.postgres import schema
 from forebay.stores.postgres.ledger import PostgresLedger
@@ -99,3 +103,39 @@ def test_whoever_may_not_make_tables_is_told_what_to_do(address: str, postgres_s
     assert "right to create" in caught.value.remedy
     with psycopg.connect(address, autocommit=True) as owner:
         owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+@pytest.fixture
+def worker_role(address: str) -> Iterator[str]:
+    role = f"forebay_test_{ids.random_id()}"
+    with psycopg.connect(address, autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN".encode())
+        yield role
+        owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+@pytest.mark.parametrize("granted", [True, False], ids=["granted", "not granted"])
+def test_whoever_may_use_the_older_tables_may_use_those_that_a_migration_adds(
+    address: str, worker_role: str, *, granted: bool
+) -> None:
+    with psycopg.connect(address, autocommit=True) as owner:
+        for number in range(1, 6):
+            owner.execute(schema.LEDGER.migrations[number])
+        owner.execute("COMMENT ON TABLE forebay_tasks IS 'Forebay ledger, schema 5'")
+        rights = "SELECT, INSERT, UPDATE, DELETE" if granted else "SELECT"
+        for right in ("USAGE ON SCHEMA", f"{rights} ON ALL TABLES IN SCHEMA"):
+            grant = f"format('GRANT {right} %I TO {worker_role}', current_schema())"
+            owner.execute(f"DO $$ BEGIN EXECUTE {grant}; END $$".encode())
+        # As an owner would have left it who granted before these tables were there.
+        owner.execute(f"REVOKE ALL ON forebay_task_tags, forebay_job_tags FROM {worker_role}".encode())
+    with PostgresLedger(address, access=Access.MIGRATE) as ledger:
+        ledger.sessions()
+    with PostgresLedger(address.replace("postgres@", f"{worker_role}@", 1), access=Access.AS_IS) as ledger:
+        if not granted:
+            with pytest.raises(StoreReadOnly):
+                ledger.submit([NewTask(kind="work", tags=("red",))])
+            return
+        (made,) = ledger.submit([NewTask(kind="work", tags=("red",))])
+        ledger.open_session(Session(id=ids.random_id(), worker="w", host="machine-7", version="1.2.3"))
+        assert [task.id for task in ledger.list_tasks(Query(tag="red")).items] == [made.id]
+        assert [(each.host, each.version) for each in ledger.sessions()] == [("machine-7", "1.2.3")]

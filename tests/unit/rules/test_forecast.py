@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from forebay.model.limit_record import Answer, Terms, Wait
+from forebay.rules import forecast, limit_state
+from forebay.rules import window_log as logs
+from forebay.rules.forecast import IN_FLIGHT, UNKNOWN, Ahead
+from tests.unit.rules.limit_builders import NOW, limit_terms, record_of
+
+
+def behind(terms: Terms, before: int, *, used: int = 0, **wait: Any) -> Wait:  # noqa: ANN401 - of a wait
+    told = cast("Wait", {"again": 700, "eta": 1000, "ahead": 0, "by": [IN_FLIGHT], **wait})
+    return forecast.wait_behind(told, cast("Answer", {"used": used}), terms, before)
+
+
+def test_callers_behind_the_first_wait_for_as_many_more_calls() -> None:
+    terms = limit_terms(2)
+    assert behind(terms, 3, used=2) == {"again": 700, "eta": 4000, "ahead": 3, "by": [IN_FLIGHT]}
+    assert behind(terms, 3, used=3, ahead=1) == {"again": 700, "eta": 2000, "ahead": 4, "by": [IN_FLIGHT]}
+
+
+def test_before_any_call_has_ended_nobody_knows_when_the_next_may_start() -> None:
+    terms = limit_terms(2, call_timeout_s=60)
+    guess = terms["call"] // 2
+    unknown = behind(terms, 1, used=2, eta=guess, again=UNKNOWN + 1)
+    assert (unknown["eta"], unknown["again"]) == (limit_state.FOREVER, UNKNOWN)
+    assert behind(terms, 1, used=2, eta=guess, again=5)["again"] == 5
+    assert behind(terms, 1, used=2, eta=guess + 1)["eta"] == 2 * (guess + 1)
+
+
+@pytest.mark.parametrize("before", [9, 10, 25])
+def test_each_full_window_of_callers_before_one_takes_a_whole_window(before: int) -> None:
+    terms = limit_terms(None, [(10, 60)])
+    (bound,) = terms["windows"]
+    found = behind(terms, before, by=[logs.name(bound)])
+    assert found["eta"] == 1000 + before // 10 * logs.width(bound, terms)
+    assert behind(terms, before, by=["cooldown"])["eta"] == 1000  # this window is open
+
+
+def test_a_wait_that_has_no_end_stays_so() -> None:
+    assert behind(limit_terms(2), 3, used=2, eta=limit_state.FOREVER)["eta"] == limit_state.FOREVER
+
+
+def test_calls_that_take_no_time_to_speak_of_still_hold_their_slots() -> None:
+    record = record_of(5)
+    record["mean"] = 1
+    record["seats"] = cast("Any", {"a": {"until": NOW + 9, "calls": [{"until": NOW + 9}] * 5, "runs": []}})
+    assert forecast.foretold(record, limit_terms(5), Ahead(0, {}), {"calls": 1}, NOW) == (0, [IN_FLIGHT])
+
+
+def test_a_time_is_told_in_seconds_unless_nobody_can_tell() -> None:
+    far = limit_state.FOREVER // 2
+    etas = {eta: forecast.eta_s(cast("Wait", {"eta": eta})) for eta in (0, 1500, far, far + 1000, limit_state.FOREVER)}
+    assert etas == {0: 0.0, 1500: 1.5, far: far / 1000, far + 1000: None, limit_state.FOREVER: None}
