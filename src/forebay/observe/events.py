@@ -31,11 +31,11 @@ EVENTS: dict[str, Event] = {
     ),
     "kind_left_out": Event(
         _WARNING,
-        "A worker does not run this kind, because nobody has defined its limit; it begins once somebody has.",
+        "A worker does not run this kind, because its limit is not defined. It starts once the limit is.",
         ("kind", "limit", "remedy"),
     ),
     "worker_draining": Event(
-        _INFO, "A worker claims no more and lets what runs come to its end.", ("reason", "running")
+        _INFO, "A worker claims no more tasks and finishes those that run.", ("reason", "running")
     ),
     "worker_stopped": Event(_INFO, "A worker closed its session.", ("worker", "settled", "handed_back")),
     "worker_failed": Event(
@@ -51,7 +51,7 @@ EVENTS: dict[str, Event] = {
     "session_lost": Event(
         _WARNING, "The session expired before it was renewed, so its tasks are free for others.", ("session_id",)
     ),
-    "loop_wedged": Event(_WARNING, "The event loop did not turn for so long that leases are at risk.", ("silent_s",)),
+    "loop_wedged": Event(_WARNING, "The event loop was blocked for so long that leases are at risk.", ("silent_s",)),
     "task_started": Event(_DEBUG, "An attempt began.", _TASK),
     "task_completed": Event(_DEBUG, "An attempt succeeded and its result is stored.", (*_ENDED, "run_s")),
     "task_retried": Event(
@@ -71,15 +71,15 @@ EVENTS: dict[str, Event] = {
     ),
     "task_fenced": Event(
         _WARNING,
-        "A settle came too late: the task's lease is another's, so nothing changed.",
+        "A settle came too late: another worker holds the task's lease, so nothing changed.",
         ("task_id", "kind", "token"),
     ),
-    "task_progress": Event(_INFO, "A handler told how far it is.", ("task_id", "kind", "share", "note")),
+    "task_progress": Event(_INFO, "A handler reported its progress.", ("task_id", "kind", "share", "note")),
     "task_error": Event(
-        _DEBUG, "What a handler raised, as text; the ledger's history has it too.", ("task_id", "kind", "error_text")
+        _DEBUG, "The text of what a handler raised; the task's history also has it.", ("task_id", "kind", "error_text")
     ),
     "chunk_permanently_failed": Event(
-        _WARNING, "A chunk failed, and nothing retries it by itself.", (*_CHUNK, "error_class")
+        _WARNING, "A chunk failed and is not retried automatically.", (*_CHUNK, "error_class")
     ),
     "all_chunks_completed_merging": Event(
         _INFO, "The last chunk of a job is done, so its merge follows.", ("job_id", "chunks", "holes")
@@ -97,7 +97,7 @@ EVENTS: dict[str, Event] = {
     ),
     "chunk_result_checksum_mismatch": Event(
         _WARNING,
-        "A stored result does not have its sha256; it is not served, and its chunk runs again.",
+        "A stored result does not match its sha256: it is not served, and its chunk runs again.",
         ("job_id", "index", "expected", "computed"),
     ),
     "chunk_result_load_failed": Event(
@@ -106,14 +106,16 @@ EVENTS: dict[str, Event] = {
         (*_CHUNK, "expected"),
     ),
     "tasks_rescued": Event(_WARNING, "Tasks whose worker vanished became pending again.", ("count",)),
-    "child_started": Event(_DEBUG, "A process for blocking handlers began.", ("pid",)),
+    "child_started": Event(_DEBUG, "A process for blocking handlers started.", ("pid",)),
     "child_killed": Event(
         _WARNING,
         "A handler's process was killed, together with the strays that it had started.",
         ("pid", "kind", "task_id", "why", "strays"),
     ),
     "child_ended": Event(_WARNING, "A handler's process ended by itself.", ("pid", "how")),
-    "parser_started": Event(_DEBUG, "A process that reads documents began, shut off this far.", ("pid", "level")),
+    "parser_started": Event(
+        _DEBUG, "A process that reads documents started; `level` is how far it is sandboxed.", ("pid", "level")
+    ),
     "parser_killed": Event(
         _WARNING, "A process that reads documents was killed, because of its task or with it.", ("pid", "verb", "why")
     ),
@@ -145,7 +147,7 @@ EVENTS: dict[str, Event] = {
         _INFO, "Callers of this process wait because the limit's store lost what was in use.", _WAITING
     ),
     "limit_ramping_up": Event(
-        _INFO, "Callers of this process wait because a limit begins again step by step after a cool-down.", _WAITING
+        _INFO, "Callers of this process wait because a limit ramps up after a cool-down.", _WAITING
     ),
     "rate_limited_retrying": Event(
         _WARNING,
@@ -158,7 +160,9 @@ EVENTS: dict[str, Event] = {
         (*_LIMIT, "cut_off", "bound"),
     ),
     "quota_exhausted": Event(_WARNING, "A quota is used up, so the limit is parked.", ("limit", "retry_in_s")),
-    "late_start": Event(_INFO, "A slot was used later than its limit allows, and asked for anew.", ("limit", "age_s")),
+    "late_start": Event(
+        _INFO, "A slot was used later than its limit allows, so the caller asked for it again.", ("limit", "age_s")
+    ),
     "limit_degraded": Event(
         _WARNING,
         "The store of a limit does not answer; its policy says what happens.",
@@ -182,19 +186,19 @@ EVENTS: dict[str, Event] = {
     ),
     "limits_file_bad": Event(
         _WARNING,
-        "Limits in a settings file or in variables cannot be used; what they said before stays.",
+        "Limits in a settings file or in variables cannot be used; the former ones stay.",
         ("file", "problem"),
     ),
     "callback_failed": Event(
         _WARNING,
-        "A receiver of callbacks did not take one; it is sent again by the schedule.",
+        "A receiver did not accept a callback; it is sent again on schedule.",
         ("task_id", "attempt", "status", "error_class"),
     ),
     "callback_endpoint_disabled": Event(
-        _WARNING, "A receiver answered that it wants no more callbacks, and is sent none.", ("endpoint_id",)
+        _WARNING, "A receiver answered that it wants no more callbacks, so none are sent.", ("endpoint_id",)
     ),
     "pruned": Event(_INFO, "Finished tasks older than their retention were removed.", ("count",)),
-    "forgotten": Event(_INFO, "Results older than their retention are not remembered any more.", ("count",)),
+    "forgotten": Event(_INFO, "Results older than their retention were forgotten.", ("count",)),
     "blobs_swept": Event(
         _INFO,
         "Blobs that nothing points at were deleted, and drafts of writers that died.",
@@ -204,7 +208,7 @@ EVENTS: dict[str, Event] = {
     "server_started": Event(_INFO, "The HTTP API can be reached at this address.", ("address", "keyed")),
     "accept_failed": Event(
         _WARNING,
-        "The server has no file left for a new connection; told every 10 s at most, with how often it happened.",
+        "The server has no file descriptor left for a new connection. Logged every 10 s at most; `count` is how often.",
         ("text", "count"),
     ),
     "server_stopped": Event(_INFO, "The HTTP API has answered its last request.", ("address",)),
@@ -215,16 +219,16 @@ EVENTS: dict[str, Event] = {
     ),
     "limit_stuck": Event(
         _WARNING,
-        "This process did not get a limit's requests done for longer than the lease, so it renews its session no more.",
+        "A limit's requests were stuck for longer than the lease, so this process stopped renewing its session.",
         ("limit", "silent_s"),
     ),
     "variable_ignored": Event(
         _WARNING,
-        "A variable of the environment is no setting of this version, and changes nothing; said once for each.",
+        "An environment variable is not a setting of this version and has no effect. Logged once for each.",
         ("variable",),
     ),
     "subscriber_failed": Event(
-        _WARNING, "A subscriber to events raised; said once for each.", ("subscriber", "error_class")
+        _WARNING, "A subscriber to events raised. Logged once for each subscriber.", ("subscriber", "error_class")
     ),
 }
 
