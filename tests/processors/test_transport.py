@@ -174,6 +174,34 @@ def test_a_connection_that_is_reset_after_the_headers_is_a_failure_that_opens_th
     assert against(Provider([Reset(begun)]), scenario, limit=limit) == "network_error"
 
 
+@pytest.mark.parametrize(
+    ("between", "blocked_by"),
+    [
+        ([400], ()),
+        ([401], ()),
+        ([403], ()),
+        ([404], ()),
+        ([413], ()),
+        ([422], ()),
+        ([], ("breaker",)),  # the control: two failures in a row
+    ],
+)
+def test_a_call_that_was_answered_with_a_refusal_ended_well_for_the_limit(
+    between: list[int], blocked_by: tuple[str, ...]
+) -> None:
+    statuses = [503, *between, 503]
+
+    async def scenario(caller: Caller, url: str) -> tuple[str, ...]:
+        for _ in statuses:
+            with pytest.raises(Signal):
+                await caller.call(get(url), judge=json_by_status)
+        await caller.limiter.aflush()
+        return caller.limiter.usage("api").blocked_by[:1]
+
+    provider = Provider([http(status, {"error": "no"}) for status in statuses])
+    assert against(provider, scenario, limit=Limit("api", in_flight=5, breaker_after=2)) == blocked_by
+
+
 def test_a_provider_that_is_not_there_is_a_network_error() -> None:
     async def scenario(caller: Caller, url: str) -> int:
         with pytest.raises(Retry) as caught:

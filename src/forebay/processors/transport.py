@@ -20,6 +20,7 @@ from forebay.engine.context import Context
 from forebay.engine.signals import Retry, Signal
 from forebay.errors import NeverFits
 from forebay.limits.slot import Slot
+from forebay.model.call_outcome import CallOutcome
 from forebay.model.limit import CALLS
 from forebay.observe.redact import hide_given
 from forebay.processors import origins
@@ -38,6 +39,15 @@ _KEPT_S = 5.0
 _KEPT = 100
 _FORGET_S = 10.0  # after which a limit is asked anew whether it counts a unit
 _UNAUTHORIZED = 401
+# What these say about the provider follows from the class, or is not known.
+_UNSETTLED = {
+    ErrorClass.RATE_LIMITED,
+    ErrorClass.QUOTA_EXHAUSTED,
+    ErrorClass.NETWORK_ERROR,
+    ErrorClass.SERVICE_UNAVAILABLE,
+    ErrorClass.INTERNAL_ERROR,
+    ErrorClass.BAD_RESPONSE,
+}
 _SENDING = "http11.send_request_headers.started"
 _AGENT = "forebay (gzip)"  # some of Google's servers compress only for those who name it here, too
 
@@ -131,9 +141,8 @@ class Transport:
             reply = await _sent(client, request, headers, terms, sending)
             refusal = terms.judge(reply)
             if refusal is not None:
-                if slot is not None and refusal.error_class == ErrorClass.TIMEOUT:
-                    # It was the provider who gave up: the call is over, and its slot need not be kept for it.
-                    slot.failed()
+                if slot is not None:
+                    _tell(slot, refusal)
                 raise _refused(refusal, reply)
             if slot is not None and terms.settle is not None:
                 _settle(slot, units, terms.settle(reply))
@@ -219,6 +228,14 @@ def _refused(refusal: Refusal, reply: Reply) -> Signal:
     if reply.status == _UNAUTHORIZED and isinstance(made, Retry) and made.error_class == ErrorClass.AUTH:
         return _Unauthorized(made.text, error_class=made.error_class, delay_s=made.delay_s)
     return made
+
+
+def _tell(slot: Slot, refusal: Refusal) -> None:
+    """Tell the limit what the refusal does not show by its class: the call is over, and the provider is well or not."""
+    if refusal.error_class == ErrorClass.TIMEOUT:
+        slot.failed()  # the provider gave up, not we: the slot need not be kept for the call
+    elif refusal.error_class not in _UNSETTLED:
+        slot.ended(CallOutcome("ok"))
 
 
 def _settle(slot: Slot, reserved: Mapping[str, int], took: Mapping[str, int] | None) -> None:
