@@ -90,6 +90,28 @@ def test_a_command_that_looks_creates_no_tables(here: Ground, address: str, comm
         assert "forebay store init" in answer.err
 
 
+@pytest.mark.parametrize("command", [("limits", "list"), ("limits", "show", "adobe"), ("lanes", "list")], ids=" ".join)
+def test_a_command_that_looks_at_limits_creates_nothing(here: Ground, ledger: str, command: tuple[str, ...]) -> None:
+    answer = here.run(*command)
+    assert answer.code in {0, 1, 4, 5}, answer
+    assert "Traceback" not in answer.err
+    if ledger.startswith("sqlite"):
+        assert sorted(here.ledger.parent.rglob("*.db*")) == []
+    else:
+        assert tables(ledger) == 0
+
+
+def test_limits_that_were_never_stored_are_none_and_can_be_set(here: Ground, address: str) -> None:
+    assert here.ok("limits", "list", "-o", "json").json == []
+    for command in (("show", "adobe"), ("pause", "adobe"), ("clear", "adobe")):
+        missing = here.run("limits", *command)
+        assert "There is no limit 'adobe'" in missing.err, missing
+        assert tables(address) == 0
+    here.ok("limits", "set", "adobe", "--in-flight", "3")
+    (stored,) = here.ok("limits", "list", "-o", "json").json
+    assert stored["limit"]["in_flight"] == 3
+
+
 def test_doctor_says_that_there_is_no_ledger(here: Ground, ledger: str) -> None:
     answer = here.run("doctor", "-o", "json")
     found = [each for each in answer.json if each["name"] == "ledger"]

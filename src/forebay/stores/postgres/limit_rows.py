@@ -50,6 +50,11 @@ def read_many(link: Link, keys: Sequence[Key]) -> list[tuple[Record | None, int]
     return [_found(reply, key) for reply, key in zip(replies, keys, strict=True)]
 
 
+def clock(link: Link) -> int:
+    """Return the server's clock; needs no table."""
+    return int(link.say(written_out("clock"))[0].get_value(0, 0) or 0)
+
+
 def replace(link: Link, key: Key, record: Record, told: Sequence[Told] = ()) -> None:
     """Write what was locked, end the transaction, and tell others of it."""
     tells = [_statement(link, "tell", *each) for each in told]

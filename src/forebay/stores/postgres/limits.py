@@ -60,7 +60,7 @@ class PostgresLimits:
         _OPEN.add(self)
 
     def _open(self) -> None:
-        self._migrated = False
+        self._has_table = False
         self._migrating = threading.Lock()
         self._links = Links(self._server)
         # Of its own: a heartbeat must not wait behind anything.
@@ -95,7 +95,7 @@ class PostgresLimits:
             return answer
 
         key = Key(self._environment, limit)
-        return self._using(links, use)
+        return self._using(links, use, missing=lambda now: admission.unknown(self._timed((None, now))[1]))
 
     def _told(self, limit: str, record: Record, sid: str, now: int) -> Told:
         """What a session was given; where that is too much for a NOTIFY, only that there is something."""
@@ -109,13 +109,15 @@ class PostgresLimits:
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         key = Key(self._environment, limit)
-        return self._timed(self._using(self._links, lambda link: limit_rows.read(link, key)))
+        found = self._using(self._links, lambda link: limit_rows.read(link, key), missing=lambda now: (None, now))
+        return self._timed(found)
 
     def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
         found: list[tuple[Record | None, int]] = []
         for at in range(0, len(limits), _READ_AT_ONCE):
             keys = [Key(self._environment, limit) for limit in limits[at : at + _READ_AT_ONCE]]
-            read = self._using(self._links, partial(limit_rows.read_many, keys=keys))
+            use = partial(limit_rows.read_many, keys=keys)
+            read = self._using(self._links, use, missing=partial(_nothing_of, keys))
             found += [self._timed(each) for each in read]
         return found
 
@@ -132,35 +134,49 @@ class PostgresLimits:
                 if limit_rows.add(link, key, changed):
                     return changed
 
+        def missing(now: int) -> Record | None:
+            if step(*self._timed((None, now))) is None:
+                return None
+            self._make_table()
+            return self.change(limit, step)
+
         key = Key(self._environment, limit)
-        return self._using(self._links, use)
+        return self._using(self._links, use, missing=missing)
 
     def names(self) -> list[str]:
-        return self._using(self._links, lambda link: limit_rows.names(link, self._environment))
+        return self._using(self._links, lambda link: limit_rows.names(link, self._environment), missing=lambda _: [])
 
     def _timed(self, found: tuple[Record | None, int]) -> tuple[Record | None, int]:
         """With the time that counts."""
         record, server = found
         return record, (server if self._clock is None else self._clock()) + self.shift
 
-    def _using(self, links: Links, use: Callable[[Link], T]) -> T:
-        """The table is made where it is missing, also if somebody has dropped it meanwhile."""
-        if not self._migrated:
-            self._migrate(links)
+    def _using(self, links: Links, use: Callable[[Link], T], missing: Callable[[int], T]) -> T:
+        """Use the table; where there is none, also if somebody has dropped it meanwhile, `missing` answers.
+
+        `missing` is told the server's clock. Only `change` makes a table: whoever looks leaves the database as it is.
+        """
         try:
             with links.use() as link:
-                return use(link)
+                if self._found_table(link):
+                    return use(link)
+                now = limit_rows.clock(link)
         except StoreCorrupt as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise
-        self._migrate(links)
-        with links.use() as link:
-            return use(link)
+            self._has_table = False
+            with links.use() as link:
+                now = limit_rows.clock(link)
+        return missing(now)
 
-    def _migrate(self, links: Links) -> None:
-        with self._migrating, links.use() as link:
+    def _found_table(self, link: Link) -> bool:
+        if not self._has_table:
+            self._has_table = schema.LIMITS.version(link, self._server.place) == schema.LIMITS.newest
+        return self._has_table
+
+    def _make_table(self) -> None:
+        with self._migrating, self._links.use() as link:
             schema.LIMITS.prepare(link, self._server.place, Access.INIT)
-            self._migrated = True
 
     def listen(self, sid: str, wake: Wake) -> Callable[[], None]:
         def hear(payload: str) -> None:
@@ -174,6 +190,10 @@ class PostgresLimits:
         self._listener.close()
         self._links.close()
         self._beats.close()
+
+
+def _nothing_of(keys: Sequence[Key], now: int) -> list[tuple[Record | None, int]]:
+    return [(None, now) for _ in keys]
 
 
 _OPEN: weakref.WeakSet[PostgresLimits] = weakref.WeakSet()
