@@ -55,3 +55,8 @@ def test_a_time_is_told_in_seconds_unless_nobody_can_tell() -> None:
     far = limit_state.FOREVER // 2
     etas = {eta: forecast.eta_s(cast("Wait", {"eta": eta})) for eta in (0, 1500, far, far + 1000, limit_state.FOREVER)}
     assert etas == {0: 0.0, 1500: 1.5, far: far / 1000, far + 1000: None, limit_state.FOREVER: None}
+
+
+@pytest.mark.parametrize(("eta_s", "found"), [(None, 0.7), (0.0, 0.05), (0.06, 0.06), (1.5, 1.5)])
+def test_a_refused_caller_sleeps_until_its_turn_or_asks_again(eta_s: float | None, found: float) -> None:
+    assert forecast.retry_in_s(cast("Wait", {"again": 700}), eta_s) == found
