@@ -21,7 +21,7 @@ _CODE_FIELDS: Final = ("code", "type", "status", "__type")
 _SLOW_DOWN: Final = (ErrorClass.RATE_LIMITED, ErrorClass.QUOTA_EXHAUSTED)
 
 
-_BY_CLASS: Final[Mapping[ErrorClass, Kind]] = {
+_BY_CLASS: Final[Mapping[ErrorClass | None, Kind]] = {
     ErrorClass.RATE_LIMITED: "throttled",
     ErrorClass.QUOTA_EXHAUSTED: "quota",
     ErrorClass.TIMEOUT: "failed",
@@ -251,7 +251,7 @@ def _judge(answer: Answer, now: float) -> CallOutcome:
         error_class = None
     if error_class is None and status is not None:
         error_class = verdict.classify_http(status, has_retry_after=hint_s is not None)
-    kind: Kind = "ok" if error_class is None else _BY_CLASS.get(error_class, "ok")
+    kind = _BY_CLASS.get(error_class, "ok")
     return CallOutcome(kind, hint_s, status, error_class, blames_provider=kind == "failed")
 
 

@@ -106,7 +106,7 @@ def configured(record: Record | None, name: str, layer: Layer, raw: int, *, vers
     if record is None:
         record = limit_state.new_record(raw, version)
     now = limit_state.logical(record, raw)
-    if _says(record, layer, now):
+    if _says(record, layer):
         return None
     layers = [each for each in record["layers"] if each["name"] != layer["name"]]
     # Made before anything is changed: what does not hold together is refused.
@@ -118,11 +118,12 @@ def configured(record: Record | None, name: str, layer: Layer, raw: int, *, vers
     return record
 
 
-def _says(record: Record, layer: Layer, now: int) -> bool:
-    for each in record["layers"]:
-        if each["name"] == layer["name"] and (each["until"] < 0 or each["until"] > now):
-            return each["values"] == layer["values"] and each["until"] == layer["until"] == -1
-    return False
+def _says(record: Record, layer: Layer) -> bool:
+    """Return whether the record has this layer, with these values and for good; one with an end always counts anew."""
+    return any(
+        each["name"] == layer["name"] and each["values"] == layer["values"] and each["until"] == layer["until"] == -1
+        for each in record["layers"]
+    )
 
 
 def cleared(record: Record, name: str, layer_name: str, raw: int) -> Record | None:

@@ -333,6 +333,11 @@ def test_causes_that_go_in_a_circle_end() -> None:
     assert raised(first).kind == "abandoned"
 
 
+@pytest.mark.parametrize("status", [100, 301, 304])
+def test_an_answer_that_is_neither_success_nor_error_ends_the_call_and_blames_nobody(status: int) -> None:
+    assert answered(status) == CallOutcome("ok", None, status, ErrorClass.BAD_RESPONSE)
+
+
 class Broken(Exception):
     """Whatever one asks it, it fails."""
 

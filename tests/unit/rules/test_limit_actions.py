@@ -145,6 +145,12 @@ def test_a_layer_that_says_the_same_for_good_is_nothing_new() -> None:
     assert limit_actions.configured(record, "api", layer(in_flight=5), NOW) is None
 
 
+def test_a_layer_is_new_unless_the_layer_of_its_own_name_says_the_same() -> None:
+    record = put(put(None, in_flight=5), "operator", in_flight=7)
+    assert limit_actions.configured(record, "api", layer("operator", in_flight=7), NOW) is None
+    assert limit_actions.configured(record, "api", layer("operator", in_flight=5), NOW) is not None
+
+
 def test_a_layer_for_a_while_is_always_new_and_so_is_one_that_has_ended() -> None:
     record = put(put(None, in_flight=5), "override", NOW + 9, in_flight=1)
     assert limit_actions.configured(record, "api", layer("override", NOW + 9, in_flight=1), NOW) is not None
