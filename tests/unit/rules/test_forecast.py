@@ -60,3 +60,7 @@ def test_a_time_is_told_in_seconds_unless_nobody_can_tell() -> None:
 @pytest.mark.parametrize(("eta_s", "found"), [(None, 0.7), (0.0, 0.05), (0.06, 0.06), (1.5, 1.5)])
 def test_a_refused_caller_sleeps_until_its_turn_or_asks_again(eta_s: float | None, found: float) -> None:
     assert forecast.retry_in_s(cast("Wait", {"again": 700}), eta_s) == found
+
+
+def test_a_limit_that_has_room_again_adds_nothing_for_those_before() -> None:
+    assert behind(limit_terms(2), 3, used=1)["eta"] == 1000
