@@ -326,6 +326,43 @@ def test_calls_that_were_cut_off_are_shown_apart(here: Ground) -> None:
     assert any("(cut off)" in line and "page 0" in line for line in answer.lines)
 
 
+KEY_COLUMNS = ["KEY", "CALLS", "WAITING"]
+
+
+def test_use_by_key_is_shown_the_busiest_first(here: Ground) -> None:
+    with limiter(here) as code:
+        code.define(Limit("adobe", in_flight=3))
+        held = [code.slot("adobe", key=key).take() for key in ("tenant-a", "tenant-b", "tenant-b")]
+        waiting = threading.Thread(target=lambda: code.slot("adobe", key="tenant-c").take().release())
+        waiting.start()
+        until(lambda: code.usage("adobe").waiting == 1)
+        lines = here.ok("limits", "show", "adobe").lines
+        found = here.ok("limits", "show", "adobe", "-o", "json").json["keys"]
+        for each in held:
+            each.release()
+        waiting.join(20)
+    assert found == [
+        {"key": "tenant-b", "in_flight": 2, "waiting": 0},
+        {"key": "tenant-a", "in_flight": 1, "waiting": 0},
+        {"key": "tenant-c", "in_flight": 0, "waiting": 1},
+    ]
+    at = next(index for index, line in enumerate(lines) if line.split() == KEY_COLUMNS)
+    assert [line.split() for line in lines[at + 1 : at + 4]] == [
+        ["tenant-b", "2", "0"],
+        ["tenant-a", "1", "0"],
+        ["tenant-c", "0", "1"],
+    ]
+
+
+def test_without_keys_there_is_no_table_of_keys(here: Ground) -> None:
+    with limiter(here) as code:
+        code.define(Limit("adobe", in_flight=3))
+        with code.slot("adobe"):
+            assert ["key", "calls", "waiting"] not in [
+                line.split() for line in here.ok("limits", "show", "adobe").lines
+            ]
+
+
 def test_calls_of_processes_that_have_ended_are_counted_in_the_head(here: Ground) -> None:
     with limiter(here) as code:
         code.define(Limit("adobe", in_flight=5, lease_s=0.3, heartbeat_s=0.1))

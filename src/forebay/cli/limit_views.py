@@ -18,6 +18,8 @@ from forebay.rules.standing import Standing
 LIST_COLUMNS = ("limit", "state", "in flight", "windows", "waiting", "processes")
 _DEFINITION = ("field", "value", "from")
 _PROCESSES = ("process", "calls", "waiting", "longest", "works on")
+_KEYS = ("key", "calls", "waiting")
+_MOST_KEYS = 20
 _LANES = ("lane", "ready", "later", "running", "waits", "next task starts", "more workers")
 _HELP = {None: "", True: "would help", False: "would not help"}
 _SHOWN = 3
@@ -70,6 +72,11 @@ def show(usage: Usage, lanes: Sequence[tuple[Lane, Standing]] = ()) -> None:
     if usage.holders:
         output.line()
         output.table(_PROCESSES, [_process(each) for each in usage.holders])
+    if usage.keys:
+        output.line()
+        output.table(_KEYS, [(each.key, str(each.in_flight), str(each.waiting)) for each in usage.keys[:_MOST_KEYS]])
+        if len(usage.keys) > _MOST_KEYS:
+            output.line(f"and {len(usage.keys) - _MOST_KEYS} more keys: -o json shows all")
 
 
 def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:

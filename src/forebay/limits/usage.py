@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -55,6 +56,15 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUsage:
+    """What the callers of one key hold and wait for, in all processes."""
+
+    key: str
+    in_flight: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerUsage:
     """One source of a limit's definition that is in force; `for_s`: how long yet, None being for good."""
 
@@ -70,6 +80,7 @@ class Usage:
     """`blocked_by` is empty when a call could start now, `eta_s` is None where nobody can tell.
 
     `cut_off`: how many of the calls in flight nobody waits for any more, while the provider may still work on them.
+    `keys`: the use by each key that callers gave, the busiest first.
     """
 
     name: str
@@ -97,6 +108,7 @@ class Usage:
     generation: int
     version: int
     holders: tuple[Holder, ...]
+    keys: tuple[KeyUsage, ...]
 
     @property
     def utilisation(self) -> float | None:
@@ -147,6 +159,7 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         generation=record["gen"],
         version=record["v"],
         holders=_holders(record, now),
+        keys=_keys(record),
     )
 
 
@@ -202,3 +215,14 @@ def _holders(record: Record, now: int) -> tuple[Holder, ...]:
         )
         for sid, seat in sorted(record["seats"].items())
     )
+
+
+def _keys(record: Record) -> tuple[KeyUsage, ...]:
+    held: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    for seat in record["seats"].values():
+        held.update(call.get("key", "") for call in seat["calls"])
+        for run in seat["runs"]:
+            waiting[run["key"]] += run["count"]
+    names = sorted({*held, *waiting} - {""}, key=lambda key: (-held[key], -waiting[key], key))
+    return tuple(KeyUsage(key=key, in_flight=held[key], waiting=waiting[key]) for key in names)

@@ -65,13 +65,17 @@ class Log(TypedDict):
 
 
 class Call(TypedDict):
-    """A slot that was granted and has not been given back; its provider may work on it until `until`."""
+    """A slot that was granted and has not been given back; its provider may work on it until `until`.
+
+    `key` is that of the caller, where it gave one; calls that older programs granted have none.
+    """
 
     id: int
     at: int
     until: int
     units: dict[str, int]
     label: str
+    key: NotRequired[str]
 
 
 class Run(TypedDict):

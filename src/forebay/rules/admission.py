@@ -309,7 +309,10 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
     call_id = seat["next"]
     seat["next"] += 1
     until = now + terms["start"] + terms["transit"] + terms["call"]
-    seat["calls"].append({"id": call_id, "at": now, "until": until, "units": run["units"], "label": run["label"]})
+    call: Call = {"id": call_id, "at": now, "until": until, "units": run["units"], "label": run["label"]}
+    if run["key"]:
+        call["key"] = run["key"]
+    seat["calls"].append(call)
     state.count(record, run["units"], now)
     cooldown.granted(record, now)
     if more and seat["out"][-1]["run"] == run["id"]:

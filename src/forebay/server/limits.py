@@ -59,7 +59,8 @@ def _told(usage: Usage, caller: Caller) -> dict[str, Any]:
     mine = owner(caller)
     holders = tuple(each if each.label == mine.label else _nameless(each) for each in usage.holders)
     layers = tuple(replace(each, who="", note="") for each in usage.layers)
-    return replace(usage, holders=holders, layers=layers, note="", paused_by="").plain()
+    keys = tuple(each for each in usage.keys if each.key == mine.flow)
+    return replace(usage, holders=holders, keys=keys, layers=layers, note="", paused_by="").plain()
 
 
 def _nameless(holder: Holder) -> Holder:

@@ -410,6 +410,7 @@ local function grant_one(record, place, terms, now, more)
   local calls = calls_of(seat)
   calls[#calls + 1] = {
     id = call_id, at = now, ['until'] = call_until, units = run.units, label = run.label,
+    key = run.key ~= '' and run.key or nil,
   }
   count_units(record, run.units, now)
   cooldown.granted(record, now)
