@@ -341,7 +341,7 @@ def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Servic
     key_id = ann["authorization"].split("_")[1]
     limited.app.limiter.configure("api", in_flight=2, who=f"key:{key_id}", note="contract 77", call_timeout_s=61)
     limited.app.limiter.pause("api", note="merger of ann", who=f"key:{key_id}")
-    secrets = (slot_id, key_id, "merger.pdf", "contract 77", "merger of ann")
+    secrets = (slot_id, key_id, "merger.pdf", "contract 77", "merger of ann", "http:ann/")
     for path in ("/v1/limits/api", "/v1/limits"):
         told = limited.get(path, headers=bob)
         assert [each for each in secrets if each in told.text] == []
@@ -349,7 +349,9 @@ def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Servic
         (holder,) = seen["holders"]
         assert (seen["in_flight"], len(holder["calls"]), holder["alive"]) == (1, 1, True)
         assert all(each in limited.get(path, headers=everybody).text for each in secrets)
-    (own,) = limited.get("/v1/limits/api", headers=ann).json()["holders"]
+    seen = limited.get("/v1/limits/api", headers=ann).json()
+    assert seen["keys"] == [{"key": "http:ann/", "in_flight": 1, "waiting": 0}]
+    (own,) = seen["holders"]
     assert (own["session"], own["calls"][0]["label"]) == (slot_id, "merger.pdf")
 
 
