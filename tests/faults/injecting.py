@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ import forebay
 
 SOURCE = Path(forebay.__file__).parent
 OURS = "forebay-"
+# An exception between two statements of a clean-up is none that Python raises on an internal thread.
+CANNOT_RAISE = re.compile(r"(?:try:|else:|finally:|pass|break|continue|[\w.]+\.release\(\))(?:\s*#.*)?")
 
 
 class Injected(Exception):
@@ -51,6 +55,8 @@ class Injector:
     def _local(self, frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ANN401 - same
         if event == "line":
             step = Step(frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno)
+            if CANNOT_RAISE.fullmatch(linecache.getline(step.file, step.line).strip()):
+                return self._local
             self.steps[step] = None
             if step == self._at and not self.fired.is_set():
                 self.fired.set()

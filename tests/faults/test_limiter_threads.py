@@ -107,10 +107,14 @@ class Scene:
 
 def hurt_at(scene: Scene, step: Step) -> None:
     injector = Injector(FILES, step)
-    with failures() as heard:
-        scene.play(injector)
-        if injector.fired.is_set():
-            until(lambda: any(each["error_class"] == "Injected" for each in heard), SERVED_S)
+    try:
+        with failures() as heard:
+            scene.play(injector)
+            if injector.fired.is_set():
+                until(lambda: any(each["error_class"] == "Injected" for each in heard), SERVED_S)
+    except BaseException as error:
+        error.add_note(f"hurt at {step}")
+        raise
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def test_a_listener_that_fails_is_woken_again(store: SqliteLimits, caplog: pytes
         first.gives_back(held)
         assert heard.woken.wait(30)
         me.gives_back(me.asks())
-    assert "listener_failed" in caplog.text
+    assert "internal_thread_failed" in caplog.text
 
 
 def test_more_grants_than_a_message_holds_are_to_be_asked_for(path: Path) -> None:

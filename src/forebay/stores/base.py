@@ -14,7 +14,6 @@ Guarantees that every ledger keeps, and `forebay.testing` checks:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
@@ -44,20 +43,11 @@ from forebay.model.task import Attempt, NewTask, Status, Task
 if TYPE_CHECKING:
     import asyncio
 
-log = logging.getLogger("forebay.ledger")
 MAX_PROMOTED = 500
 LEAST_PROMOTED = 50
 MAX_LANES = 1000
 MAX_AHEAD = 10_000
 MAX_RESCUED = 500
-
-
-def notify(wake: Callable[[], None]) -> None:
-    """Call a listener; what it raises is its own affair, and is logged."""
-    try:
-        wake()
-    except Exception:
-        log.exception("listener_failed")
 
 
 def promoted(wanted: int) -> int:

@@ -41,6 +41,10 @@ class Follower(ABC, Generic[L]):
         """Hear what it tells until it breaks; whether another one is worth trying."""
 
     @abstractmethod
+    def _hang_up(self, link: L) -> None:
+        """Close the connection."""
+
+    @abstractmethod
     def _let_go(self) -> None:
         """Nobody waits for a server that is away."""
 
@@ -101,8 +105,11 @@ class Follower(ABC, Generic[L]):
             except StoreError as error:
                 _log.debug("%s_away error=%s", self._name, error)
             else:
-                began = time.monotonic()
-                again = self._follow(link)
+                try:
+                    began = time.monotonic()
+                    again = self._follow(link)
+                finally:
+                    self._hang_up(link)
                 if time.monotonic() - began > _MOST_PAUSE_S:
                     pause_s = _LEAST_PAUSE_S
             self._let_go()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from forebay.stores.base import notify
+from forebay.supervisor import report_failure
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,3 +39,11 @@ class Listeners:
     def tell(self) -> None:
         for wake in self._wakes:
             notify(wake)
+
+
+def notify(wake: Callable[[], None]) -> None:
+    """Call a listener; what it raises is reported, and ends nobody else's work."""
+    try:
+        wake()
+    except Exception as error:  # noqa: BLE001 - others have to be woken
+        report_failure(threading.current_thread().name, error, restart_count=0, pause_s=0)

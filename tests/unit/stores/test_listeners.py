@@ -58,4 +58,4 @@ def test_what_one_raises_is_logged_and_the_others_are_told(caplog: pytest.LogCap
     listeners.add(lambda: heard.append("next"))
     listeners.tell()
     assert heard == ["next"]
-    assert [record.message for record in caplog.records] == ["listener_failed"]
+    assert [record.message for record in caplog.records] == ["internal_thread_failed"]

@@ -13,6 +13,7 @@ import psycopg
 from psycopg.pq import Escaping
 
 from forebay.stores.follower import Follower, known_to_server
+from forebay.supervisor import report_failure
 
 if TYPE_CHECKING:
     from forebay.stores.postgres.connection import Link, Server
@@ -85,9 +86,10 @@ class Listener(Follower["Link"]):
                 self._hear(link, either)
         except (psycopg.Error, OSError) as error:
             _log.debug("postgres_listener_lost error=%s", error)
-        finally:
-            link.close()
         return True
+
+    def _hang_up(self, link: Link) -> None:
+        link.close()
 
     def _hear(self, link: Link, either: selectors.BaseSelector) -> None:
         known = self._subscribe(link, set())
@@ -122,8 +124,8 @@ class Listener(Follower["Link"]):
         for hear in hears:
             try:
                 hear(payload)
-            except Exception:  # noqa: BLE001 - one caller's mistake must not end it for all
-                _log.exception("postgres_hear_failed channel=%s", channel)
+            except Exception as error:  # noqa: BLE001 - one caller's mistake must not end it for all
+                report_failure(self._name, error, restart_count=0, pause_s=0)
 
 
 def _quoted(link: Link, channel: str) -> bytes:

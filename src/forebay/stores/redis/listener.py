@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from forebay.stores.follower import Follower, known_to_server
 from forebay.stores.redis import codec
 from forebay.stores.redis.connection import send
+from forebay.supervisor import report_failure
 
 if TYPE_CHECKING:
     from forebay.stores.limit_base import Wake
@@ -67,9 +68,10 @@ class Listener(Follower["Link"]):
                 self._hear(link, either)
         except (RedisError, OSError) as error:
             _log.debug("redis_listener_lost error=%s", error)
-        finally:
-            link.disconnect()
         return True
+
+    def _hang_up(self, link: Link) -> None:
+        link.disconnect()
 
     def _hear(self, link: Link, either: selectors.BaseSelector) -> None:
         known: set[str] = set()
@@ -112,5 +114,5 @@ class Listener(Follower["Link"]):
             try:
                 limit, grants, now = codec.told_of(message[2])
                 wake(limit, grants, now)
-            except Exception:  # noqa: BLE001 - one caller's mistake must not end it for all
-                _log.exception("limit_wake_failed sid=%s", sid)
+            except Exception as error:  # noqa: BLE001 - one caller's mistake must not end it for all
+                report_failure(self._name, error, restart_count=0, pause_s=0)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forebay.stores.base import notify
+from forebay.stores.listeners import notify
 from forebay.supervisor import SupervisedThread
 
 if TYPE_CHECKING:
