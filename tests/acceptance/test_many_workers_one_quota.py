@@ -65,6 +65,7 @@ def test_the_same_documents_under_a_calendar_minute_counter_are_caught(ground: M
 
 
 # Without a retry the others have five seconds for what takes a tenth of one; with retries they have four tries.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("max_retries", "timeout_s"), [(0, 5.0), pytest.param(3, 1.0, marks=pytest.mark.slow)], ids=["0", "3"]
 )

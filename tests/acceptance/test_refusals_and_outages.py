@@ -70,6 +70,7 @@ def own_valkey() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy", [pytest.param("wait", marks=pytest.mark.slow), "share", pytest.param("fail", marks=pytest.mark.slow)]
 )

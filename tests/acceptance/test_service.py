@@ -59,6 +59,7 @@ def begun(service: Service, body: bytes, key: str) -> Iterator[socket.socket]:
         yield line
 
 
+@pytest.mark.slow
 def test_two_servers_and_two_workers_on_postgresql_serve_one_job(fleet: Fleet, tmp_path: Path) -> None:
     whole_book = book()
     both = [service for service, _ in fleet.serve(2)]

@@ -24,6 +24,7 @@ from tests.pipelines.ground import pdf
 COMPLETED = Status.COMPLETED
 
 
+@pytest.mark.slow
 def test_a_document_in_chunks_comes_back_as_one_with_all_its_tags(here: Ground) -> None:
     job = here.run(5)
     assert (job.status, job.pipeline, job.chunk_count) == (COMPLETED, "autotag", 3)
@@ -39,6 +40,7 @@ def test_a_document_in_chunks_comes_back_as_one_with_all_its_tags(here: Ground) 
     assert here.used()["calls"] == counted
 
 
+@pytest.mark.slow
 def test_what_was_tagged_is_not_paid_again(here: Ground) -> None:
     first = here.run(5)
     again = here.run(5, allow_holes=True)
@@ -47,6 +49,7 @@ def test_what_was_tagged_is_not_paid_again(here: Ground) -> None:
     assert here.calls("autotag") == 3
 
 
+@pytest.mark.slow
 def test_a_job_that_takes_long_is_slept_through_and_no_worker_waits(here: Ground) -> None:
     here.sim.change(latency={"adobe.job": {"s": 1.5}})
     job = here.run(2)
@@ -58,6 +61,7 @@ def test_a_job_that_takes_long_is_slept_through_and_no_worker_waits(here: Ground
     assert max(spent) < 1.5
 
 
+@pytest.mark.slow
 def test_a_token_that_runs_out_in_the_middle_of_a_job_is_renewed_once(here: Ground) -> None:
     here.sim.change(latency={"adobe.job": {"s": 1.0}})
     job_id = here.submit(5)
@@ -80,6 +84,7 @@ def test_a_client_that_is_refused_pauses_the_limit_and_fails_nothing(here: Groun
     assert "auth" in here.app.limiter.usage("adobe").note
 
 
+@pytest.mark.slow
 def test_a_token_that_is_refused_again_and_again_pauses_the_limit(here: Ground) -> None:
     here.sim.fault("adobe.assets", "401")
     job_id = here.submit(20)
@@ -101,6 +106,7 @@ def test_a_quota_that_is_used_up_parks_what_waits_and_fails_nothing(here: Ground
     assert here.job(job_id).status is Status.RUNNING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ["assets", "autotag", "status"])
 def test_both_kinds_of_429_cool_the_limit_down_and_burn_no_retry(here: Ground, route: str) -> None:
     here.sim.fault(f"adobe.{route}", "429 form=seconds after=0.3", times=1)
@@ -112,6 +118,7 @@ def test_both_kinds_of_429_cool_the_limit_down_and_burn_no_retry(here: Ground, r
     assert here.sim.verdict()["paid_more_than_once"] == 0
 
 
+@pytest.mark.slow
 def test_broken_answers_to_polls_and_downloads_are_asked_for_again_and_nothing_is_paid_again(here: Ground) -> None:
     faults = {"adobe.status": ["502", "garbage", "truncate"], "adobe.download": ["truncate", "garbage", "reset"]}
     for route, kinds in faults.items():
@@ -125,6 +132,7 @@ def test_broken_answers_to_polls_and_downloads_are_asked_for_again_and_nothing_i
     assert sorted(classes) == [*["bad_response"] * 4, "network_error", "service_unavailable"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["garbage", "cut", "reset"])
 def test_a_job_that_has_begun_is_known_though_the_rest_of_the_answer_was_lost(here: Ground, fault: str) -> None:
     here.sim.fault("adobe.autotag", fault, calls=[1])
@@ -133,6 +141,7 @@ def test_a_job_that_has_begun_is_known_though_the_rest_of_the_answer_was_lost(he
     assert here.sim.verdict()["paid_more_than_once"] == 0
 
 
+@pytest.mark.slow
 def test_a_page_that_is_too_complex_is_found_and_named(here: Ground) -> None:
     here.sim.fault("adobe.autotag", "bad_pdf", calls=[1, 2])
     job = here.run(2, allow_holes=True)
@@ -149,6 +158,7 @@ def test_a_page_that_is_too_complex_is_found_and_named(here: Ground) -> None:
         assert opened.Root.MarkInfo.Suspects
 
 
+@pytest.mark.slow
 def test_what_adobe_no_longer_has_starts_over_and_is_counted(here: Ground) -> None:
     here.sim.change(adobe={"asset_ttl_s": 1.5})
     job_id = here.submit(2)
@@ -162,6 +172,7 @@ def test_what_adobe_no_longer_has_starts_over_and_is_counted(here: Ground) -> No
     assert here.chunks(job_id)[0].retry_count == 1
 
 
+@pytest.mark.slow
 def test_pages_of_a_size_that_adobe_does_not_take_are_refused_before_anything_is_sent(
     here: Ground, tmp_path: Path
 ) -> None:
@@ -188,6 +199,7 @@ def test_a_budget_of_transactions_stops_before_the_job_and_not_the_polls_of_one(
     assert [chunk.wait_reason for chunk in here.chunks(job_id) if chunk.status is Status.PENDING] == ["budget"]
 
 
+@pytest.mark.slow
 def test_no_secret_is_kept_or_sent_to_the_storage(here: Ground, sim: Simulated) -> None:
     job = here.run(2)
     assert job.status is COMPLETED

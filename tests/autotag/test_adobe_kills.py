@@ -52,6 +52,7 @@ def killed_when(words: list[str], environment: dict[str, str], condition: Callab
         process.wait()
 
 
+@pytest.mark.slow
 def test_after_kill_9_between_submit_and_result_nothing_is_submitted_again(tmp_path: Path, sim: Simulated) -> None:
     (tmp_path / "scan.pdf").write_bytes(pdf(PAGES))
     limited(tmp_path, sim)

@@ -193,6 +193,7 @@ def test_a_new_secret_signs_beside_the_old_one(here: Ground, receiver: Make) -> 
     assert json.loads(hook.seen[0]["body"])["type"] == "test"
 
 
+@pytest.mark.slow
 def test_callbacks_of_jobs_and_of_none_leave_one_lane_on_postgresql_too(
     tmp_path: Path, receiver: Make, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

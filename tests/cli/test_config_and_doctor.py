@@ -183,6 +183,7 @@ def test_doctor_tells_how_far_the_clock_of_the_ledger_is_off(
     assert re.search(r"is (99|100)\.\d+ s ahead of", found[1])
 
 
+@pytest.mark.slow
 def test_doctor_writes_nothing_into_a_bucket(
     here: Ground, monkeypatch: pytest.MonkeyPatch, seaweedfs_server: Server
 ) -> None:

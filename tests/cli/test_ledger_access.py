@@ -134,6 +134,7 @@ def test_a_command_that_looks_leaves_an_older_ledger_as_it_is(
         assert answer.code == 5
 
 
+@pytest.mark.slow
 def test_a_worker_on_postgresql_refuses_an_older_ledger_and_says_what_to_run(here: Ground, address: str) -> None:
     here.ok("store", "init")
     schema = make_older(address)
@@ -172,6 +173,7 @@ def test_a_ledger_serves_one_environment(here: Ground, ledger: str, monkeypatch:
     assert len(here.ok("list", "-o", "ndjson").lines) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_environment_is_refused(here: Ground, ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_ENV", "prod")
     here.ok("submit", "-t", "add")
@@ -220,6 +222,7 @@ def test_a_ledger_in_use_is_not_given_away(here: Ground, ledger: str, monkeypatc
     assert "worker-7" in answer.err
 
 
+@pytest.mark.slow
 def test_of_processes_that_come_at_once_those_of_one_environment_get_the_ledger(here: Ground, ledger: str) -> None:
     here.ok("store", "init")
     names = ["prod", "staging"] * 2

@@ -32,6 +32,7 @@ def test_a_terminal_gets_a_table_without_markup_in_it(
     assert "[red]x[/red] \\x1b[1m" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_every_command(shell: str) -> None:
     run = program("completion", shell)

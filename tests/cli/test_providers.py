@@ -37,6 +37,7 @@ def test_options_of_a_paid_processor_are_checked_before_anything_is_stored(
     assert "has no option 'dpi'" in answer.err
 
 
+@pytest.mark.slow
 def test_a_document_that_failed_while_its_provider_was_down_completes_without_force(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

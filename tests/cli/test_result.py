@@ -140,6 +140,7 @@ def test_an_output_that_cannot_be_made_is_no_bug(
     assert (answer.code, "The parser is gone." in answer.err, "bug" in answer.err) == (code, True, False), answer.err
 
 
+@pytest.mark.slow
 def test_a_searchable_document_may_take_longer_the_more_pages_it_has(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

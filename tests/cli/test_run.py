@@ -41,6 +41,7 @@ def test_outputs_go_to_the_folder_that_is_named_and_keep_the_folders_below(desk:
     assert desk.there() == {"in/scan.pdf", "in/2024/old.pdf", "out/here/scan.txt", "out/here/2024/old.txt"}
 
 
+@pytest.mark.slow
 def test_formats_are_given_in_a_list_or_one_by_one(desk: Desk) -> None:
     desk.put("scan.pdf")
     for given, suffixes in (
@@ -100,6 +101,7 @@ def test_what_the_processor_does_not_know_is_told_before_anything_is_stored(
     assert not desk.here.home.exists()
 
 
+@pytest.mark.slow
 def test_a_foreign_file_is_never_written_over(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.write("scan.md", b"my own notes")
@@ -120,6 +122,7 @@ def test_an_output_that_somebody_changed_is_no_longer_ours(desk: Desk) -> None:
     assert desk.read("scan.md") == "corrected by hand"
 
 
+@pytest.mark.slow
 def test_our_own_output_is_replaced_when_the_document_is_another(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.ok("scan.pdf")
@@ -243,6 +246,7 @@ def test_a_pipe_is_refused_and_not_waited_for(desk: Desk) -> None:
     assert (answer.code, "It is a device or a pipe." in answer.err) == (7, True)
 
 
+@pytest.mark.slow
 def test_the_exit_code_tells_whether_all_or_some_were_refused(desk: Desk) -> None:
     desk.write("text.pdf", b"only text")
     desk.write("empty.pdf", b"")
@@ -262,6 +266,7 @@ def test_the_exit_code_tells_whether_all_or_some_were_refused(desk: Desk) -> Non
 # --- what is not paid for twice
 
 
+@pytest.mark.slow
 def test_a_second_run_makes_no_call_whatever_the_file_is_called(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.ok("scan.pdf")
@@ -307,6 +312,7 @@ def test_a_document_that_the_store_lost_is_taken_in_again(desk: Desk) -> None:
     assert (desk.folder / "scan.ocr.pdf").read_bytes().startswith(b"%PDF-")
 
 
+@pytest.mark.slow
 def test_a_document_of_which_every_stored_byte_is_damaged_is_read_again(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.ok("scan.pdf")
@@ -324,6 +330,7 @@ def test_a_document_of_which_every_stored_byte_is_damaged_is_read_again(desk: De
 # --- what failed
 
 
+@pytest.mark.slow
 def test_a_document_that_failed_is_retried_by_the_same_command_until_it_is_permanent(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.tell("down", 3)
@@ -391,6 +398,7 @@ def test_the_options_of_chunks_come_from_the_command_line_over_the_settings(
     assert desk.run("scan.pdf", "--max-retries", "-1").code == 2
 
 
+@pytest.mark.slow
 def test_a_document_that_was_refused_by_what_it_holds_is_not_retried(desk: Desk) -> None:
     encrypted(desk, "locked.pdf")
     answers = [desk.run("locked.pdf", "-o", "json") for _ in range(5)]
@@ -456,6 +464,7 @@ def test_a_document_that_breaks_off_is_read_and_every_output_names_the_pages_tha
     assert desk.ok("whole.pdf").err == "whole.pdf: 6 pages -> whole.md, whole.json\n"
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_BUDGETS", "pages=3/day")
     desk.put("long.pdf", 6)
@@ -468,6 +477,7 @@ def test_a_budget_that_is_used_up_ends_it_with_its_own_code(desk: Desk, monkeypa
     assert len(desk.calls) == 2
 
 
+@pytest.mark.slow
 def test_a_budget_that_was_raised_is_noticed_by_the_same_command_at_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tests.segment.written import docx, paragraph
 REPORT = docx(paragraph("Report", heading=1), paragraph("All is well with the weir and with the water."))
 
 
+@pytest.mark.slow
 def test_markdown_and_articles_lie_beside_the_documents_and_are_no_documents_the_next_time(desk: Desk) -> None:
     desk.write("in/report.docx", REPORT)
     desk.write("in/notes.md", TEXT.encode())

@@ -18,6 +18,7 @@ from tests.cli.documents import Desk, command
 HOW_TO_GO_ON = "forebay: interrupted: 0 of 1 documents are done. The same command goes on."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_end_what_runs_and_the_same_command_goes_on(desk: Desk, number: signal.Signals) -> None:
     desk.put("scan.pdf", 6)
@@ -36,6 +37,7 @@ def test_a_signal_lets_end_what_runs_and_the_same_command_goes_on(desk: Desk, nu
     assert desk.calls == ["1-2", "3-4", "5-6"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["sleep", "block"])
 def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk, how: str) -> None:
     desk.put("scan.pdf", 2)
@@ -55,6 +57,7 @@ def test_a_second_signal_ends_it_at_once_and_costs_no_retry(desk: Desk, how: str
     assert pages["retry_count"] == 0
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_watched_gives_what_comes_when_it_rests(desk: Desk) -> None:
     desk.put("in/one.pdf", 1, "One {}")
     two = desk.put("two.pdf", 1, "Two {}").read_bytes()
@@ -76,6 +79,7 @@ def test_a_folder_that_is_watched_gives_what_comes_when_it_rests(desk: Desk) -> 
     assert "failed" not in err
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_make_one_set_of_calls_and_both_end_well(desk: Desk) -> None:
     names = [f"in/{number}.pdf" for number in range(4)]
     for number, name in enumerate(names):
@@ -87,6 +91,7 @@ def test_two_runs_at_once_make_one_set_of_calls_and_both_end_well(desk: Desk) ->
     assert {f"in/{number}.md" for number in range(4)} <= desk.there()
 
 
+@pytest.mark.slow
 def test_what_waits_for_a_limit_that_is_paused_is_told_why(desk: Desk) -> None:
     desk.put("scan.pdf", 2)
     desk.here.ok("limits", "set", "api", "--in-flight", "4")
@@ -130,6 +135,7 @@ def read_until(terminal: int, text: str) -> str:
     return seen
 
 
+@pytest.mark.slow
 def test_a_file_that_comes_while_its_document_is_read_is_not_written_over(desk: Desk) -> None:
     desk.put("scan.pdf", 1)
     desk.tell("sleep", 1)
@@ -143,6 +149,7 @@ def test_a_file_that_comes_while_its_document_is_read_is_not_written_over(desk: 
     assert (desk.read("scan.md"), desk.there()) == ("my own notes", {"scan.pdf", "scan.md"})
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_heard_enough_does_not_keep_documents_from_being_read(desk: Desk) -> None:
     for number in range(3):
         desk.put(f"in/{number}.pdf", 1, f"Doc {number} page {{}}")
@@ -153,6 +160,7 @@ def test_a_reader_that_has_heard_enough_does_not_keep_documents_from_being_read(
     assert {f"in/{number}.txt" for number in range(3)} <= desk.there()
 
 
+@pytest.mark.slow
 def test_ndjson_prints_each_document_as_it_ends(desk: Desk) -> None:
     desk.put("short.pdf", 1)
     desk.put("long.pdf", 1, "Long {}")

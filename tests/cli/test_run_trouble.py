@@ -41,6 +41,7 @@ def test_a_home_that_cannot_be_one_is_a_store_that_cannot_be_reached(desk: Desk)
     assert desk.there() == {"scan.pdf"}
 
 
+@pytest.mark.slow
 def test_a_store_without_room_for_the_document_ends_it_and_the_same_command_goes_on(desk: Desk) -> None:
     path = desk.put("scan.pdf")
     with path.open("ab") as file:
@@ -54,6 +55,7 @@ def test_a_store_without_room_for_the_document_ends_it_and_the_same_command_goes
     assert desk.calls == ["1-2", "3-3"]
 
 
+@pytest.mark.slow
 def test_an_output_that_finds_no_room_is_written_by_the_same_command_without_a_call(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.tell("words", 6_000)
@@ -69,6 +71,7 @@ def test_an_output_that_finds_no_room_is_written_by_the_same_command_without_a_c
     assert desk.calls == ["1-2", "3-3"]
 
 
+@pytest.mark.slow
 def test_a_searchable_pdf_that_finds_no_room_is_written_by_the_same_command_without_a_call(desk: Desk) -> None:
     path = desk.put("scan.pdf")
     with path.open("ab") as file:

@@ -97,6 +97,7 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
     assert here.ok("workers", "-o", "json").json == []
 
 
+@pytest.mark.slow
 def test_a_worker_is_asked_to_end_by_its_name_or_its_session(
     here: Ground, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_worker_is_asked_to_end_by_its_name_or_its_session(
     assert here.ok("get", slept, "-o", "json").json["result"] == "slept"
 
 
+@pytest.mark.slow
 def test_a_worker_takes_its_ledger_from_the_flag_and_its_application_from_a_file(here: Ground, folder: Path) -> None:
     identifier = here.ok("submit", "-t", "add", "-i", '{"a": 1, "b": 2}', "--ledger", "sqlite:///flag.db").out.strip()
     with running(str(folder / "myapp.py") + ":app", "--ledger", "sqlite:///flag.db") as process:
@@ -146,6 +148,7 @@ def test_a_wrong_target_or_option_is_said_in_one_line(
     assert complaint in run.stderr
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_none_ends_a_worker_before_it_begins(folder: Path) -> None:
     (folder / "notes.db").write_text("no database at all, but long enough to be looked at " * 100)
     run = program("worker", "myapp:app", "--ledger", "sqlite:///notes.db")
@@ -201,6 +204,7 @@ def test_a_worker_that_is_told_to_end_while_it_starts_has_drained(here: Ground, 
         assert process.wait(60) == 0, here.home
 
 
+@pytest.mark.slow
 def test_a_worker_that_drains_without_its_ledger_ends_with_5_and_a_line_of_its_log(
     here: Ground, folder: Path, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from forebay import Forebay
 from forebay.model.task import Status
 from tests.pipelines.ground import pdf
 
 
+@pytest.mark.slow
 def test_a_worker_without_a_target_reads_documents(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY_")}
     worker = subprocess.Popen(

@@ -46,6 +46,7 @@ def test_workers_that_are_told_more_than_the_quota_break_promises_which_is_the_c
     assert any(line.startswith("ok   calls after a stored result: 0") for line in lines), out
 
 
+@pytest.mark.slow
 def test_a_signal_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
     with demo(tmp_path, "--no-naive") as process, Descendants(process.pid) as descendants:
         assert process.stderr is not None

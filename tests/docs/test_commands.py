@@ -105,6 +105,7 @@ def test_the_commands_of_the_readme(readme: Page) -> None:
     assert worker.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_first_worker_is_told_to_wait_is_killed_and_another_goes_on(tutorial: Page) -> None:
     tutorial.save("toml", "forebay.toml")

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from forebay import Forebay
 from forebay.model.query import Query
 from tests.pipelines.ground import pdf
@@ -59,6 +61,7 @@ class Shell:
             return all(job.status.terminal for job in app.ledger.list_jobs(Query()).items)
 
 
+@pytest.mark.slow
 def test_the_commands_about_documents_run(tmp_path: Path) -> None:
     (tmp_path / "scan.pdf").write_bytes(pdf(2))
     (tmp_path / "letters").mkdir()

@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from forebay.limits import Limit, Limiter, Window
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "limit-an-api.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_commands_about_limits_run(tmp_path: Path) -> None:
     text = "\n".join(BLOCK.findall(PAGE.read_text(encoding="utf-8")))
     commands = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("forebay ")]

@@ -32,6 +32,7 @@ def here(ground: Callable[..., Ground]) -> Ground:
     return made
 
 
+@pytest.mark.slow
 def test_a_payload_that_takes_its_time_is_read_once_though_all_places_are_taken(here: Ground) -> None:
     held = here.folder / "held"
     held.touch()

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import pytest
+
 from forebay.app.working import awork, when_idle
 from forebay.model.exchange import Session, Want
 from forebay.model.task import Status
@@ -37,6 +39,7 @@ def test_it_waits_for_what_comes_later_and_for_the_merge(ground: Make) -> None:
     assert here.app.result(job.id, timeout_s=0) == {"counts": [1, 2], "characters": 13}
 
 
+@pytest.mark.slow
 def test_it_waits_for_what_runs_elsewhere_and_takes_it_over(ground: Make) -> None:
     here = ground()
     task = here.app.submit("echo", {"value": 1})

@@ -100,6 +100,7 @@ def _merging(here: Ground, job_id: str) -> bool:
     return isinstance(found, Job) and found.merge_id is not None
 
 
+@pytest.mark.slow
 def test_ten_thousand_chunks_first_do_not_starve_a_job_of_two(ground: Make) -> None:
     here = ground()
     huge = here.app.start("heavy", {"base": 0}, chunks=[{"size": 0}] * 10_000)

@@ -50,6 +50,7 @@ def no_answer(here: Ground) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["told", "told_blocking", "told_limited"])
 def test_no_handler_begins_after_the_lease_though_its_payload_came_late(here: Ground, kind: str) -> None:
     async def scenario() -> str:
@@ -72,6 +73,7 @@ def test_no_handler_begins_after_the_lease_though_its_payload_came_late(here: Gr
     assert (first in {"released", "lost"}, last) == (True, "completed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["told", "told_blocking", "told_limited"])
 def test_a_payload_may_take_longer_than_a_lease_that_is_renewed(here: Ground, kind: str) -> None:
     async def scenario() -> str:
@@ -92,6 +94,7 @@ def test_a_payload_may_take_longer_than_a_lease_that_is_renewed(here: Ground, ki
     assert ("late_start" in heard) == (kind == "told_limited")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["calls", "calls_blocking"])
 def test_a_handler_gets_no_further_slot_after_the_lease(here: Ground, kind: str) -> None:
     async def scenario() -> str:
@@ -111,6 +114,7 @@ def test_a_handler_gets_no_further_slot_after_the_lease(here: Ground, kind: str)
     assert here.task(run(scenario)).status is Status.COMPLETED
 
 
+@pytest.mark.slow
 def test_a_slot_that_came_after_the_lease_goes_to_others(here: Ground) -> None:
     """It stood in line when the ledger fell silent; the slot is given back at once, and asked for again later."""
     limiter = here.app.limiter

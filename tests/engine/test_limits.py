@@ -70,6 +70,7 @@ def test_no_more_calls_run_at_once_than_the_limit_allows_though_there_is_room_fo
     assert usage(here).in_flight == 0
 
 
+@pytest.mark.slow
 def test_a_saturated_limit_costs_the_ledger_nothing_and_other_lanes_flow_on(here: Ground, held: list[Slot]) -> None:
     waiting = here.app.submit_many("call", [{} for _ in range(20)])
 
@@ -260,6 +261,7 @@ def test_a_second_slot_of_a_limit_that_is_held_is_refused_as_a_mistake(here: Gro
     assert usage(here).in_flight == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["impatient", "impatient_blocking"])
 def test_no_slot_in_time_brings_the_task_back_later_with_no_retry_burnt(
     here: Ground, held: list[Slot], kind: str
@@ -277,6 +279,7 @@ def test_no_slot_in_time_brings_the_task_back_later_with_no_retry_burnt(
     assert here.task(task.id).retry_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "timeout_s"), [("asks", 1.0), ("asks_blocking", 2.0)])
 def test_the_clock_of_an_attempt_stands_still_while_it_waits_for_a_slot(
     here: Ground, held: list[Slot], kind: str, timeout_s: float
@@ -342,6 +345,7 @@ def test_a_handler_that_is_killed_gives_its_slot_back_where_that_stops_its_call(
     assert here.task(task.id).error_class == "timeout"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hangs_on", "hangs_on_inside"])
 def test_a_call_that_was_cut_off_counts_until_the_provider_cannot_work_on_it_any_more(here: Ground, kind: str) -> None:
     task = here.app.submit(kind)

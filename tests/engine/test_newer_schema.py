@@ -39,6 +39,7 @@ def migrate_further(address: str) -> None:
         server.execute("COMMENT ON TABLE forebay_tasks IS 'Forebay ledger, schema 99'")
 
 
+@pytest.mark.slow
 def test_a_worker_drains_when_a_newer_version_migrates_its_ledger(address: str, ground: Callable[..., Ground]) -> None:
     here = ground(lease_s=1.0, drain_grace_s=20.0)
     told: list[dict[str, object]] = []

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+import pytest
+
 from tests.engine.ground import Ground, run
 
 Make = Callable[..., Ground]
@@ -25,6 +27,7 @@ def test_a_handler_that_forks_answers_once_and_for_itself(ground: Make) -> None:
     assert len({line.split()[2] for line in here.notes}) == 1
 
 
+@pytest.mark.slow
 def test_what_a_thread_says_after_its_task_has_ended_is_booked_on_nobody(ground: Make) -> None:
     here = ground()
     first = here.app.submit("leaves_a_thread")

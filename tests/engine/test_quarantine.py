@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from forebay.engine.quarantine import Quarantine
 from forebay.model.exchange import Want
 from forebay.model.task import Status
@@ -44,6 +46,7 @@ def test_it_ends_when_no_suspect_is_left() -> None:
         assert quarantine.narrowed(WANTS, running=False) == WANTS
 
 
+@pytest.mark.slow
 def test_the_neighbours_of_a_task_that_wedges_its_worker_again_and_again_are_not_poisoned(ground: Make) -> None:
     here = ground(lease_s=1)
     bad = here.app.submit("always_wedges")

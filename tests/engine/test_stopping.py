@@ -42,6 +42,7 @@ def _deaf_processes() -> set[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_handler_stuck_in_c_is_gone_with_its_grandchildren_and_siblings_go_on(ground: Make) -> None:
     here = ground()
     before = _deaf_processes()
@@ -65,6 +66,7 @@ def test_a_handler_stuck_in_c_is_gone_with_its_grandchildren_and_siblings_go_on(
     assert here.outcomes(sibling.id) == ["completed"]
 
 
+@pytest.mark.slow
 def test_an_async_handler_that_runs_too_long_is_cancelled(ground: Make) -> None:
     here = ground()
     slow = here.app.submit("sleeps", {"seconds": 30}, timeout_s=0.2, max_retries=0)
@@ -82,6 +84,7 @@ def test_an_async_handler_that_runs_too_long_is_cancelled(ground: Make) -> None:
     assert here.task(slow.id).error_text == "It ran longer than 0.2 s"
 
 
+@pytest.mark.slow
 def test_a_memory_hog_ends_as_its_class_and_gets_a_fresh_child(ground: Make) -> None:
     here = ground(handler_memory_mb=512)
     hog = here.app.submit("hog")
@@ -99,6 +102,7 @@ def test_a_memory_hog_ends_as_its_class_and_gets_a_fresh_child(ground: Make) -> 
     assert len(set(pids)) == 2
 
 
+@pytest.mark.slow
 def test_a_crash_of_a_handler_is_retried_in_a_fresh_child_as_often_as_the_task_allows(ground: Make) -> None:
     here = ground()
     crash = here.app.submit("crash", max_retries=2)
@@ -114,6 +118,7 @@ def test_a_crash_of_a_handler_is_retried_in_a_fresh_child_as_often_as_the_task_a
     assert len({line for line in here.notes if line.startswith("crash")}) == 3
 
 
+@pytest.mark.slow
 def test_a_handler_may_use_only_so_much_cpu(ground: Make) -> None:
     here = ground(handler_cpu_s=1)
     burns = here.app.submit("burns")
@@ -146,6 +151,7 @@ def test_a_running_task_is_canceled_soon(ground: Make, kind: str) -> None:
         assert "stopped at a checkpoint" in here.notes[-1]
 
 
+@pytest.mark.slow
 def test_a_drain_lets_short_work_end_and_hands_back_the_rest_unburnt(ground: Make) -> None:
     here = ground(drain_grace_s=1.0)
     short = here.app.submit("sleeps", {"seconds": 0.3})
@@ -235,6 +241,7 @@ def test_what_is_older_than_its_retention_is_deleted(ground: Make) -> None:
     run(twice)
 
 
+@pytest.mark.slow
 def test_children_and_what_they_started_end_with_a_worker_that_was_killed(ground: Make, tmp_path: Path) -> None:
     here = ground()
     task = here.app.submit("shells")
@@ -285,6 +292,7 @@ def test_a_worker_whose_children_cannot_load_the_application_says_so_and_ends(gr
     assert here.task(task.id).status is Status.PENDING
 
 
+@pytest.mark.slow
 def test_a_wedged_loop_lets_its_session_go_and_its_late_result_changes_nothing(ground: Make) -> None:
     here = ground(lease_s=1)
     task = here.app.submit("wedges")
@@ -308,6 +316,7 @@ def test_a_wedged_loop_lets_its_session_go_and_its_late_result_changes_nothing(g
     assert here.task(task.id).result == 2
 
 
+@pytest.mark.slow
 def test_a_drain_gives_up_on_a_ledger_that_refuses_everything(ground: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     here = ground()
 
@@ -330,6 +339,7 @@ def test_a_drain_gives_up_on_a_ledger_that_refuses_everything(ground: Make, monk
     assert run(scenario) < 40
 
 
+@pytest.mark.slow
 def test_tasks_that_a_frozen_child_has_not_taken_are_handed_back_when_the_worker_ends(ground: Make) -> None:
     here = ground()
 

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from forebay.model.query import Query
 from forebay.model.task import Status
 from tests.engine.ground import Ground, run
@@ -30,6 +32,7 @@ def test_what_waits_behind_a_slow_task_goes_to_another_child(ground: Make) -> No
     assert here.outcomes(slow.id) == ["canceled"]
 
 
+@pytest.mark.slow
 def test_a_drain_takes_back_what_lies_at_a_child_unstarted(ground: Make) -> None:
     here = ground(drain_grace_s=0.2)
     here.app.submit_many("echo_blocking", [{"value": n} for n in range(300)])

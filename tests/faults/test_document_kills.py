@@ -71,6 +71,7 @@ def lines(log: Path) -> int:
     return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
+@pytest.mark.slow
 def test_whatever_is_killed_the_output_is_the_same_and_nothing_done_is_done_again(tmp_path: Path) -> None:
     (tmp_path / "scan.pdf").write_bytes(pdf(PAGES))
     undisturbed(tmp_path)

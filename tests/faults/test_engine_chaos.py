@@ -33,11 +33,15 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(320)
 def test_nothing_is_lost_doubled_or_left_behind_when_the_disk_fills_up(tmp_path: Path) -> None:
-    run = stormed("engine", tmp_path, 23, 20, "--disk-mb", "48")
-    assert run.returncode in {checker.OK, checker.VOID}, run.stdout + run.stderr
-    figures = dict(line.strip().rsplit(maxsplit=1) for line in run.stdout.splitlines() if line.startswith("  "))
+    for seed, seconds in ((23, 20), (24, 30), (25, 40)):
+        run = stormed("engine", tmp_path, seed, seconds, "--disk-mb", "48")
+        assert run.returncode in {checker.OK, checker.VOID}, run.stdout + run.stderr
+        figures = dict(line.strip().rsplit(maxsplit=1) for line in run.stdout.splitlines() if line.startswith("  "))
+        refused = int(figures["calls refused by a full disk"])
+        if refused:  # else nobody happened to write while it was full
+            break
     assert int(figures["disk filled"]) >= 1
-    assert int(figures["calls refused by a full disk"]) >= 1
+    assert refused
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ def test_many_threads_share_one_ledger(tmp_path: Path) -> None:
     assert stored(tmp_path / "ledger.db") == set(acknowledged)
 
 
+@pytest.mark.slow
 def test_calls_that_meet_a_close_are_answered_or_told_so(tmp_path: Path) -> None:
     now: list[SqliteLedger] = [SqliteLedger(tmp_path / "ledger.db")]
     kept = submit(now[0])
@@ -128,6 +129,7 @@ tell([status, ids])
     assert stored(tmp_path / "ledger.db") == set(ids)
 
 
+@pytest.mark.slow
 def test_forks_in_the_middle_of_the_work_of_other_threads_lose_nothing(tmp_path: Path) -> None:
     script = """
 import threading, warnings

@@ -68,6 +68,7 @@ def walked(folder: Path, fault: Fault) -> tuple[int, checker.Verdict, set[str]]:
 
 
 # apsw prints the errors of a Python VFS that SQLite itself can do without, as when it turns on the write-ahead log.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", [fails_once, sync_fails_once, full_for_a_while])

@@ -29,7 +29,7 @@ def sound(name: str, store: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "store"),
     [
-        ("clean", "memory"),
+        pytest.param("clean", "memory", marks=pytest.mark.slow),
         pytest.param("clean", "sqlite", marks=pytest.mark.slow),
         pytest.param("clean", "redis", marks=pytest.mark.slow),
         ("kill", "redis"),
@@ -39,7 +39,7 @@ def sound(name: str, store: str, folder: Path) -> None:
         pytest.param("freeze", "sqlite", marks=pytest.mark.slow),
         pytest.param("lowered", "sqlite", marks=pytest.mark.slow),
         pytest.param("clean", "postgres", marks=pytest.mark.slow),
-        ("kill", "postgres"),
+        pytest.param("kill", "postgres", marks=pytest.mark.slow),
         pytest.param("freeze", "postgres", marks=pytest.mark.slow),
         pytest.param("crashed", "postgres", marks=pytest.mark.slow),
     ],
@@ -48,6 +48,7 @@ def test_a_provider_never_sees_more_than_the_limit(name: str, store: str, tmp_pa
     sound(name, store, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     ("sabotage", "where", "promise", "seconds"),

@@ -83,12 +83,14 @@ def test_an_honest_limiter_is_let_go_when_a_process_is_killed(killed: Sound) -> 
     assert len(found.marked("kill")) == 1
 
 
+@pytest.mark.slow
 def test_an_honest_limiter_is_let_go_at_its_full_rate(paced: Sound) -> None:
     found, _ = paced
     assert measures.worst_window(found.calls, 2.0).count == 20
     assert len(measures.rate_shares(found.calls, 20, 2.3)) == 2
 
 
+@pytest.mark.slow
 def test_an_honest_limiter_is_let_go_when_it_was_throttled(cooled: Sound) -> None:
     found, _ = cooled
     [(_, ends_at)] = measures.episodes(found.cooldowns)
@@ -96,6 +98,7 @@ def test_an_honest_limiter_is_let_go_when_it_was_throttled(cooled: Sound) -> Non
     assert [(step.allowance, step.peak) for step in steps] == [(1, 1), (2, 2)]
 
 
+@pytest.mark.slow
 def test_an_honest_limiter_is_let_go_when_a_process_is_frozen(tmp_path: Path) -> None:
     load = ("--processes", "2", "--callers", "4", "--seconds", "1.6", "--in-flight", "3", "--work", "0.1")
     found, _ = sound(tmp_path, *load, "--stop", "0.4:0.6")
@@ -123,6 +126,7 @@ def test_a_semaphore_that_counts_then_adds_is_convicted(shared: tuple[str, ...],
     assert any(text.startswith("L4 ") for text in verdict.violations)
 
 
+@pytest.mark.slow
 def test_a_calendar_window_counter_is_convicted(shared: tuple[str, ...], tmp_path: Path) -> None:
     load = ("--processes", "3", "--callers", "4", "--seconds", "1.8", "--in-flight", "8", "--work", "0.1")
     limiter = ("--adapter", f"{CONTROLS}:CalendarWindow", *shared)
@@ -132,6 +136,7 @@ def test_a_calendar_window_counter_is_convicted(shared: tuple[str, ...], tmp_pat
     assert any(text.startswith("L2 ") for text in verdict.violations)
 
 
+@pytest.mark.slow
 def test_a_count_of_calls_that_nobody_owns_is_convicted(shared: tuple[str, ...], tmp_path: Path) -> None:
     load = ("--processes", "3", "--callers", "4", "--seconds", "2", "--in-flight", "5", "--work", "0.1", "--tasks")
     limiter = ("--adapter", f"{CONTROLS}:CalendarWindow", *shared)
@@ -142,6 +147,7 @@ def test_a_count_of_calls_that_nobody_owns_is_convicted(shared: tuple[str, ...],
     assert "is not back" in verdict.violations[0]
 
 
+@pytest.mark.slow
 def test_a_semaphore_of_each_process_is_convicted_by_the_command(tmp_path: Path) -> None:
     load = ("--processes", "3", "--callers", "4", "--seconds", "0.8", "--in-flight", "2", "--work", "0.1")
     run = subprocess.run(

@@ -81,6 +81,7 @@ def followed_file(tmp_path: Path) -> None:
         until(lambda: threading.active_count() > 1, SOON_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("play", "file"),
     [

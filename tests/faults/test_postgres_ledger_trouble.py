@@ -269,6 +269,7 @@ def test_a_listener_hears_across_ledgers_and_again_after_its_connection_was_ende
         stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drops", [False, True])
 def test_behind_a_pooler_all_but_the_wake_ups_works(postgres_server: Server, *, drops: bool) -> None:
     with (

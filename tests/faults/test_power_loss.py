@@ -152,6 +152,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, R
         }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_acknowledged_is_lost_when_the_power_is_cut_after_any_step(
@@ -166,6 +167,7 @@ def test_nothing_acknowledged_is_lost_when_the_power_is_cut_after_any_step(
         assert judged(recording, number, image, tmp_path / f"{number}") == [], f"cut after step {number}"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_acknowledged_is_lost_when_a_part_of_what_was_not_synced_survives(

@@ -42,6 +42,7 @@ def say(child: subprocess.Popen[str], text: str) -> None:
     child.stdin.flush()
 
 
+@pytest.mark.slow
 def test_eight_processes_begin_a_file_together(tmp_path: Path) -> None:
     openers = [children.start(OPENER, tmp_path) for _ in range(PROCESSES)]
     try:
@@ -62,6 +63,7 @@ def test_eight_processes_begin_a_file_together(tmp_path: Path) -> None:
             children.end(child)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_backup_under_fire_is_a_sound_ledger_with_all_that_was_acknowledged_before(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "ledger.db")

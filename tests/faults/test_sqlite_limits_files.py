@@ -242,6 +242,7 @@ def test_a_file_that_was_removed_is_made_anew_and_is_a_store_that_forgot(path: P
     assert stored(store)["hold"] > 0
 
 
+@pytest.mark.slow
 def test_processes_that_use_a_removed_file_all_go_over_to_the_new_one(path: Path, store: SqliteLimits) -> None:
     script = """
 me = process(store, "other")

@@ -70,6 +70,7 @@ def most_within(uses: list[Use], per_ms: int) -> int:
     return max(sum(first <= each < first + per_ms for each in at) for first in at)
 
 
+@pytest.mark.slow
 def test_eight_processes_never_exceed_a_limit_that_they_press_against(path: Path, store: SqliteLimits) -> None:
     define(store, 5, Window(20, 0.5), start_within_s=0.01, transit_s=0.0)
     crowd = [limit_children.start(BUSY, path, sid=f"p{number}", seconds=4.0) for number in range(8)]
@@ -95,6 +96,7 @@ def test_eight_processes_never_exceed_a_limit_that_they_press_against(path: Path
     assert problems(stored(store)) == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_held_comes_back_and_its_record_stays_whole(path: Path, store: SqliteLimits) -> None:
     define(store, 2, call_timeout_s=0.6, lease_s=0.6, heartbeat_s=0.15, start_within_s=0.01, transit_s=0.0)
     script = """

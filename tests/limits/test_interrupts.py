@@ -8,6 +8,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from forebay.limits import Limit, Limiter
 from tests.limits.ground import until
 
@@ -16,6 +18,7 @@ class Now(Exception):
     """Comes between any two lines of the main thread."""
 
 
+@pytest.mark.slow
 def test_a_signal_that_raises_while_slots_are_taken_and_given_back_leaks_none(tmp_path: Path) -> None:
     def strike(*_: object) -> None:
         raise Now

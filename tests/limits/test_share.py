@@ -67,6 +67,7 @@ def take_all(limiter: Limiter, held: contextlib.ExitStack, most: int = 20) -> in
     return count
 
 
+@pytest.mark.slow
 def test_a_process_that_starts_without_its_store_gets_its_share_and_heals(
     server: Server, events: list[tuple[str, Mapping[str, object]]]
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_process_that_starts_without_its_store_gets_its_share_and_heals(
         assert limiter.usage("api").limit.in_flight == 6
 
 
+@pytest.mark.slow
 def test_three_processes_that_lose_their_store_hold_no_more_than_the_limit_together(server: Server) -> None:
     with contextlib.ExitStack() as opened:
         limiters = [opened.enter_context(Limiter(server.url)) for _ in range(3)]

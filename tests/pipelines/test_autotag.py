@@ -125,6 +125,7 @@ def test_what_are_not_the_tagged_pages_is_a_bad_response(ground: Ground, answer:
     assert (task.status, task.error_class) == (Status.PENDING, "bad_response")
 
 
+@pytest.mark.slow
 def test_a_job_that_gave_what_are_not_the_tagged_pages_is_over_and_a_retry_begins_another(ground: Ground) -> None:
     sent: list[bytes] = []
 

@@ -70,6 +70,7 @@ def test_a_chunk_that_was_cut_smaller_says_so(ground: Ground) -> None:
         ground.app.chunk_result(job.id, 0)
 
 
+@pytest.mark.slow
 def test_a_refused_retry_can_be_raised_as_the_exception_of_its_code(ground: Ground) -> None:
     ground.register(max_pages=1)
 

@@ -272,6 +272,7 @@ def test_a_slot_says_which_pages_of_which_document_it_is_for(ground: Ground) -> 
     assert {call.task_id for call in seen} == {task.id for task in ground.chunks(job.id)}
 
 
+@pytest.mark.slow
 def test_a_limited_processor_takes_a_slot_for_each_call_and_none_for_what_is_stored(ground: Ground) -> None:
     from forebay import Limit  # noqa: PLC0415
 

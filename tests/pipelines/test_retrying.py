@@ -141,6 +141,7 @@ def down(_: Chunk) -> Sequence[Page]:
     raise Retry("down", error_class="service_unavailable", delay_s=0.0)
 
 
+@pytest.mark.slow
 def test_a_document_that_failed_in_an_outage_needs_no_force_afterwards(ground: Ground) -> None:
     ground.register(max_pages=1)
     ground.answer = down
@@ -225,6 +226,7 @@ def test_a_chunk_that_is_cut_in_halves_hands_its_options_on(ground: Ground) -> N
     assert [options_of(each) for each in chunks] == [OPTIONS] * 3
 
 
+@pytest.mark.slow
 def test_the_options_of_chunks_belong_to_what_a_job_is_known_by(ground: Ground) -> None:
     ground.register(max_pages=1)
     first = ground.run(pdf(2))

@@ -111,6 +111,7 @@ def result(raw: bytes, chunks: list[tuple[int, int, bytes]]) -> bytes:
     return b"".join(merged({"sha256": sha256}, max(last for _, last, _ in chunks), pieces))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(pages=st.lists(PAGES, min_size=1, max_size=9), max_pages=st.integers(1, 9))
 def test_any_cut_gives_the_result_of_the_whole(pages: list[PageOf], max_pages: int) -> None:

@@ -84,6 +84,7 @@ def test_signals_that_python_ignores_are_not_ignored_in_the_program() -> None:
     assert int(said.split()[1], 16) & (1 << 12 | 1 << 24) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "timeout_s", "cpu_s", "error_class"),
     [

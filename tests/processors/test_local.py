@@ -107,6 +107,7 @@ def together(*documents: bytes) -> bytes:
         return saved(pdf)
 
 
+@pytest.mark.slow
 @in_loop
 async def test_text_is_read_and_scans_are_recognized_in_the_order_of_pages() -> None:
     text = paper(paragraph())
@@ -123,6 +124,7 @@ async def test_text_is_read_and_scans_are_recognized_in_the_order_of_pages() -> 
     assert pages[1]["confidence"] > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [90, 180])
 @in_loop
 async def test_a_page_that_was_scanned_the_wrong_way_round_is_turned(turn: int) -> None:

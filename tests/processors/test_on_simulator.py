@@ -138,6 +138,7 @@ def words_of(page: Mapping[str, Any], text: str) -> list[tuple[str, list[float],
     return found
 
 
+@pytest.mark.slow
 def test_what_is_split_and_merged_equals_the_unsplit_answer(made: Made, sim: Simulated) -> None:
     raw = document(
         "A first page, in English, with some words.\nAnd a second line of it.",
@@ -168,6 +169,7 @@ def test_what_is_split_and_merged_equals_the_unsplit_answer(made: Made, sim: Sim
     assert once["summary"] == merged["summary"]
 
 
+@pytest.mark.slow
 def test_at_the_quota_nothing_is_refused_and_all_of_it_is_used(made: Made, sim: Simulated) -> None:
     sim.change(
         quotas={"docai": {"in_flight": 3, "windows": [{"n": 10, "per_s": 1}, {"n": 25, "per_s": 1, "unit": "pages"}]}},
@@ -182,6 +184,7 @@ def test_at_the_quota_nothing_is_refused_and_all_of_it_is_used(made: Made, sim: 
     assert max(each["worst"] for each in seen["quotas"]["docai"]["windows"] if each["unit"] == "calls") == 10
 
 
+@pytest.mark.slow
 def test_a_limit_above_the_quota_is_refused_which_is_the_control(made: Made, sim: Simulated) -> None:
     sim.change(quotas={"docai": {"windows": [{"n": 3, "per_s": 2}]}})
     read(made(QUICK, max_pages=2), pages(12))
@@ -193,6 +196,7 @@ def test_a_limit_above_the_quota_is_refused_which_is_the_control(made: Made, sim
 FORMS = ("date", "info", "none")
 
 
+@pytest.mark.slow
 def test_a_429_in_any_form_costs_no_retry(made: Made, sim: Simulated) -> None:
     for number, form in enumerate(FORMS, 1):
         sim.fault("docai.process", f"429 form={form} after=0.2", calls=[number])
@@ -208,6 +212,7 @@ def test_a_429_in_any_form_costs_no_retry(made: Made, sim: Simulated) -> None:
 FAULTS = ("500", "502", "503", "truncate", "garbage", "html", "cut", "reset")
 
 
+@pytest.mark.slow
 def test_what_breaks_once_is_done_again(made: Made, sim: Simulated) -> None:
     for number, fault in enumerate(FAULTS, 1):
         sim.fault("docai.process", fault, calls=[number])
@@ -225,6 +230,7 @@ def test_what_breaks_once_is_done_again(made: Made, sim: Simulated) -> None:
 OUTAGE_CALLS = 12  # at the default cool-downs of 2, 4, 8, 16 and 30 s these take minutes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["503", "reset"])
 def test_an_outage_needs_no_person_and_burns_few_retries_of_a_one_chunk_document(
     made: Made, sim: Simulated, fault: str
@@ -263,6 +269,7 @@ def test_with_images_chunks_are_cut_before_they_are_sent(made: Made, sim: Simula
     assert [call["status"] for call in sim.calls("docai.process")] == [200, 200]
 
 
+@pytest.mark.slow
 def test_a_token_that_expires_in_the_middle_is_renewed_and_nobody_notices(
     made: Made, sim: Simulated, tmp_path: Path
 ) -> None:
@@ -278,6 +285,7 @@ def test_a_token_that_expires_in_the_middle_is_renewed_and_nobody_notices(
     assert len(sim.calls("docai.token")) == 2
 
 
+@pytest.mark.slow
 def test_credentials_that_nobody_takes_pause_the_limit_and_fail_nothing(made: Made, sim: Simulated) -> None:
     sim.fault("docai.process", "401")
     app = made(max_pages=1)
@@ -295,6 +303,7 @@ def test_credentials_that_nobody_takes_pause_the_limit_and_fail_nothing(made: Ma
     assert job.status == Status.COMPLETED
 
 
+@pytest.mark.slow
 def test_a_quota_that_is_used_up_parks_the_limit(made: Made, sim: Simulated) -> None:
     sim.fault("docai.process", "quota", calls=[1])
     sim.change(quotas={"docai": {"month": {"n": 3}}})
@@ -326,6 +335,7 @@ heartbeat_s = 0.5
 SLOW_S = 3
 
 
+@pytest.mark.slow
 def test_what_is_killed_between_call_and_result_repeats_no_more_than_was_under_way(
     sim: Simulated, tmp_path: Path
 ) -> None:
@@ -384,6 +394,7 @@ TAGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["openai", "azure"])
 def test_questions_keep_to_a_quota_of_tokens(made: Made, sim: Simulated, backend: str) -> None:
     route = "openai" if backend == "openai" else "azure"
@@ -425,6 +436,7 @@ async def tag(ctx, text):
 """
 
 
+@pytest.mark.slow
 def test_questions_of_a_killed_worker_are_asked_again_and_no_others(sim: Simulated, tmp_path: Path) -> None:
     sim.fault("openai.chat", f"slow s={SLOW_S}", calls=[4, 5, 6])
     target = tmp_path / "asks.py"

@@ -126,6 +126,7 @@ def test_an_output_file_larger_than_allowed_is_refused() -> None:
     with_parsers(scenario)
 
 
+@pytest.mark.slow
 def test_cpu_time_is_bounded_for_each_task_and_not_for_their_sum() -> None:
     async def scenario(parsers: Parsers) -> None:
         for count in (1, 2, 3, 4):

@@ -38,6 +38,7 @@ def test_the_limits_in_sqlite_do_what_the_judge_allows(tmp_path: Path, share: fl
     run(limit_machine(sqlite_limits), examples=share * 60)
 
 
+@pytest.mark.slow
 @short_and_long
 @pytest.mark.parametrize("server", ["valkey_server", "redis62_server"])
 def test_the_limits_in_redis_do_what_the_judge_allows(
@@ -58,6 +59,7 @@ def test_the_limits_in_redis_do_what_the_judge_allows(
             client.unlink(key)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_limits_in_postgres_do_what_the_judge_allows(postgres_server: Server, share: float) -> None:
     numbers = itertools.count()

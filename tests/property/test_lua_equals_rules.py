@@ -286,12 +286,14 @@ def _machine(store: RedisLimits) -> type[Both]:
     return type("Machine", (Both,), {"store": store, "hands": store._clock})
 
 
+@pytest.mark.slow
 @short_and_long
 def test_lua_decides_as_python_does(store: RedisLimits, share: float) -> None:
     short = settings(max_examples=round(share * 40), stateful_step_count=25)
     run_state_machine_as_test(_machine(store), settings=settings() if FUZZ else short)
 
 
+@pytest.mark.slow
 def test_a_log_of_many_calls_is_joined_alike(store: RedisLimits) -> None:
     log = _make_many_calls(store)
     assert len(log["items"]) // 2 < log["sum"]
@@ -345,6 +347,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_lua_is_found(mistake: str, valkey_server: Server) -> None:
     unshrunk = settings(settings.get_profile("test"), max_examples=150, phases=[Phase.generate])

@@ -64,11 +64,13 @@ def test_the_machine_finds_a_broken_ledger(broken: type[MemoryLedger]) -> None:
         run_until_failure(ledger_machine(broken), examples=EXAMPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN)
 def test_the_suite_finds_a_broken_ledger(broken: type[MemoryLedger]) -> None:
     assert _failures(broken)
 
 
+@pytest.mark.slow
 def test_a_sound_ledger_passes_the_same_checks() -> None:
     run_until_failure(ledger_machine(MemoryLedger), examples=EXAMPLES)
     assert _failures(MemoryLedger) == []

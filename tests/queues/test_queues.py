@@ -97,6 +97,7 @@ def run_in_rq(corner: Corner, tasks: int, when: str) -> None:
     assert corner.done_count == tasks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [FEW, MANY])
 @pytest.mark.parametrize("when", ["before", "after"], ids=["loaded before the fork", "loaded in the work horse"])
 def test_rq_loses_no_slot(corner: Corner, tasks: int, when: str) -> None:

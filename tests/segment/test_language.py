@@ -150,7 +150,12 @@ def test_a_detector_that_is_not_sure_leaves_it_to_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "why"), [("STUCK", "parser_timeout"), ("BROKEN", "bug"), ("DEAD", "parser_crashed")]
+    ("trouble", "why"),
+    [
+        pytest.param("STUCK", "parser_timeout", marks=pytest.mark.slow),
+        ("BROKEN", "bug"),
+        ("DEAD", "parser_crashed"),
+    ],
 )
 def test_what_goes_wrong_with_the_detector_leaves_it_to_the_default(trouble: str, why: str) -> None:
     async def scenario(caller: Caller, _: str) -> Found:

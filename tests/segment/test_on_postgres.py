@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.pipelines.ground import pdf
 from tests.segment.ground import TEXT, Ground
 from tests.segment.written import pptx
@@ -13,6 +15,7 @@ from tests.servers.server import Server
 ODD = "# 😀 Ünïcode \\u0000\n\nA text with \ud7ff edges, \\ strokes, 'quotes' and \u202e turns.\n"
 
 
+@pytest.mark.slow
 def test_documents_become_the_same_articles(tmp_path: Path, postgres_server: Server) -> None:
     documents = {"notes.md": TEXT.encode(), "scan.pdf": pdf(2), "odd.md": ODD.encode()}
     documents["slides.pptx"] = pptx(("One", ["a"]))

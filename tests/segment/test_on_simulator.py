@@ -53,6 +53,7 @@ def made(sim: Simulated, tmp_path: Path) -> Iterator[Made]:
         each.app.close()
 
 
+@pytest.mark.slow
 def test_google_finds_languages_and_the_model_tags_and_each_is_asked_once_for_each_article(
     made: Made, sim: Simulated
 ) -> None:
@@ -76,6 +77,7 @@ def test_without_google_the_model_finds_the_language_too(made: Made, sim: Simula
     assert (len(sim.calls("translate.detect")), len(sim.calls("openai.chat"))) == (0, 6)
 
 
+@pytest.mark.slow
 def test_a_language_that_was_paid_for_is_not_bought_again_when_tagging_fails(made: Made, sim: Simulated) -> None:
     here = made(google="on")
     sim.fault("openai.chat", "500", times=1)
@@ -84,6 +86,7 @@ def test_a_language_that_was_paid_for_is_not_bought_again_when_tagging_fails(mad
     assert (len(sim.calls("translate.detect")), len(sim.calls("openai.chat"))) == (1, 2)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_remembered_is_bought_again_and_seen(
     made: Made, sim: Simulated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +104,7 @@ def test_an_answer_that_is_not_remembered_is_bought_again_and_seen(
     assert len(sim.calls("translate.detect")) == 2
 
 
+@pytest.mark.slow
 def test_nor_is_the_models_own_word_for_the_language(made: Made, sim: Simulated) -> None:
     here = made()
     sim.fault("openai.chat", "500", calls=[2])
@@ -141,6 +145,7 @@ def test_as_many_tags_are_bought_as_are_asked_for(made: Made) -> None:
     assert (len(only["tags"]), only["tags_by"]) == (2, "llm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["openai", "azure"])
 def test_a_schema_that_is_sent_with_its_bounds_as_keywords_is_refused_and_the_job_fails(
     made: Made, sim: Simulated, monkeypatch: pytest.MonkeyPatch, backend: str

@@ -52,6 +52,7 @@ def test_a_text_becomes_articles_with_their_language_and_tags_and_no_key(here: G
     assert (summary["holes"], summary["untagged"]) == ([], [])
 
 
+@pytest.mark.slow
 def test_every_kind_of_document_goes_the_same_way(here: Ground) -> None:
     expected: dict[bytes, tuple[list[str], list[int | None]]] = {
         docx(paragraph("One", heading=1), paragraph("Text of the first.")): (["One"], [None]),
@@ -94,6 +95,7 @@ def test_a_pdf_is_read_by_its_pages_and_articles_know_theirs(here: Ground) -> No
     assert (seen.page_count, seen.done_page_count) == (3, 3)
 
 
+@pytest.mark.slow
 def test_pages_that_ocr_has_read_are_not_read_again(here: Ground) -> None:
     raw = pdf(2)
     here.run(raw, name="scan.pdf", pipeline="ocr")
@@ -119,6 +121,7 @@ class Reader:
         return [Page.of_text(text, processor="reader", version="1") for text in texts(chunk)]
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_read_fails_the_document_and_a_retry_reads_only_that(here: Ground) -> None:
     reader = Reader(here)
     reader.refused = {2}
@@ -138,6 +141,7 @@ def test_pages_without_a_word_have_no_articles(here: Ground) -> None:
     assert (result["articles"], result["summary"]["article_count"], result["summary"]["page_count"]) == ([], 0, 2)
 
 
+@pytest.mark.slow
 def test_the_time_of_a_job_bounds_the_reading_of_its_pages_too(here: Ground) -> None:
     reader = Reader(here)
     reader.first = lambda _: asyncio.sleep(150)
@@ -162,6 +166,7 @@ def test_with_holes_allowed_the_missing_page_is_named_in_its_place(here: Ground)
     assert "**Page 2 is missing**" in "".join(each["text"] for each in result["articles"])
 
 
+@pytest.mark.slow
 def test_a_page_whose_stored_result_is_damaged_is_read_again(here: Ground) -> None:
     reader = Reader(here)
     job_id = here.submit(pdf(2), name="scan.pdf", options={"reader": "reader"})
@@ -293,6 +298,7 @@ def test_a_name_that_points_elsewhere_is_only_a_label(here: Ground) -> None:
 # --- time
 
 
+@pytest.mark.slow
 def test_a_job_that_runs_too_long_is_ended_and_what_is_stuck_in_c_is_killed(tmp_path: Path) -> None:
     with Ground(tmp_path, segment_timeout_s="2") as here:
         here.app.documents._parsers = parsers = Parsers(1, verbs="tests.segment.verbs:VERBS")
@@ -311,6 +317,7 @@ def test_a_job_that_runs_too_long_is_ended_and_what_is_stuck_in_c_is_killed(tmp_
         assert (job.finished_at or 0) - (job.started_at or 0) < 30
 
 
+@pytest.mark.slow
 def test_the_time_of_a_job_is_that_of_all_its_articles(tmp_path: Path) -> None:
     with Ground(tmp_path, concurrency="1") as here:
 
@@ -333,6 +340,7 @@ def test_the_time_of_a_job_is_that_of_all_its_articles(tmp_path: Path) -> None:
         assert here.calls[2] == 2
 
 
+@pytest.mark.slow
 def test_waiting_is_not_running(here: Ground) -> None:
     async def later(ctx: Context, chunk: Chunk) -> bytes:
         if ctx.reschedule_count == 0:
@@ -348,6 +356,7 @@ def test_waiting_is_not_running(here: Ground) -> None:
     assert job.finished_at - (job.started_at or 0) > here.app.settings.segment_timeout_s
 
 
+@pytest.mark.slow
 def test_what_others_of_a_job_waited_for_slots_is_not_running_either(here: Ground) -> None:
     async def limited(ctx: Context, chunk: Chunk) -> bytes:
         if len(here.calls) == 1:

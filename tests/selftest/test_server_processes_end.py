@@ -110,6 +110,7 @@ def test_child_with_its_own_session_ends_with_the_server(end: Callable[[ServerPr
         assert not is_alive(pid)
 
 
+@pytest.mark.slow
 def test_killed_pytest_leaves_nothing(tmp_path: Path) -> None:
     report = tmp_path / "report"
     (tmp_path / "test_hold.py").write_text(

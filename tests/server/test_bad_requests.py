@@ -232,6 +232,7 @@ def test_a_json_body_that_trickles_is_let_go(app: Forebay) -> None:
         assert status(service.say(HEAD + b'Content-Length: 9999\r\n\r\n{"kind":')) == 408
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_body_that_was_refused_is_not_waited_for(app: Forebay) -> None:
     with serving(app, headers_within_s=1.0, keyed=True) as service:
         for path in (b"tasks", b"jobs"):
@@ -287,6 +288,7 @@ def test_a_store_in_trouble_is_a_503_that_says_when_to_come_back(
             assert int(answer.headers["retry-after"]) >= 1
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_gone_is_told_in_time(tmp_path: Path) -> None:
     address = "postgresql://nobody@127.0.0.1:1/none"
     settings = load({"ledger": address, "home": str(tmp_path)})

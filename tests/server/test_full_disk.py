@@ -28,6 +28,7 @@ def large() -> bytes:
     return raw.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prefer", "status"), [("wait=0", 503), ("wait=0, full=507", 507)])
 def test_a_full_disk_is_told_and_nothing_stays_of_the_document(tmp_path: Path, prefer: str, status: int) -> None:
     document = large()

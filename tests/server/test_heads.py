@@ -8,6 +8,7 @@ from tests.server.test_jobs import work
 SAME = ("content-type", "content-length", "etag", "accept-ranges", "content-disposition", "content-range", "allow")
 
 
+@pytest.mark.slow
 def test_head_is_get_without_the_body(service: Service) -> None:
     job = f"/v1/jobs/{service.submit()}"
     work(service.app)

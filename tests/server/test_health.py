@@ -85,6 +85,7 @@ def test_metrics_are_those_of_the_process(service: Service) -> None:
     assert "forebay_tasks_rescued_total 3.0" in answer.text
 
 
+@pytest.mark.slow
 def test_the_page_of_the_api_needs_nothing_from_elsewhere(service: Service) -> None:
     page = service.get("/docs")
     assert page.status_code == 200
@@ -143,6 +144,7 @@ def test_a_request_keeps_the_id_that_it_came_with(service: Service) -> None:
     assert service.get("/livez", headers={"x-request-id": "a b"}).headers["x-request-id"] != "a b"
 
 
+@pytest.mark.slow
 def test_a_store_that_is_silent_is_a_503_in_time(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(app, answer_within_s=ANSWER_WITHIN_S) as service:
         answered = threading.Event()

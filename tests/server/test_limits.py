@@ -64,6 +64,7 @@ def test_a_limit_is_paused_resumed_and_reset(limited: Service) -> None:
         problem(limited.post(f"/v1/limits/none/{verb}"), 404, "not_found")
 
 
+@pytest.mark.slow
 def test_limits_of_file_environment_and_code_are_defined_without_a_worker(
     app: Forebay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def headers_of(made: keys.Made) -> dict[str, str]:
     return {"authorization": f"Bearer {made.token}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["job", "all"])
 def test_a_key_that_is_revoked_ends_its_streams_on_every_server(service: Service, app: Forebay, what: str) -> None:
     admin, reader = keys.create(app, "all", ["admin"]), keys.create(app, "x", ["read"])
@@ -50,6 +51,7 @@ def test_a_key_that_is_revoked_ends_its_streams_on_every_server(service: Service
         assert sum("comment" in next(staying) for _ in range(6)) >= 3
 
 
+@pytest.mark.slow
 def test_a_key_that_expires_ends_its_streams(service: Service, app: Forebay) -> None:
     made = keys.create(app, "short", ["read"], expires_at=time.time() + 3.0)
     with service.client.stream("GET", "/v1/events", headers=headers_of(made)) as answer:

@@ -60,6 +60,7 @@ def test_a_job_without_retries_is_refused_by_name_and_runs_again_by_force(servic
     assert line["note"] == "mended"
 
 
+@pytest.mark.slow
 def test_so_is_a_dead_letter(service: Service, ground: Ground) -> None:
     job_id = exhausted(ground, service)
     (letter,) = service.get("/v1/dead").json()["items"]

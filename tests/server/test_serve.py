@@ -68,6 +68,7 @@ def test_without_a_worker_nothing_runs(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
+@pytest.mark.slow
 def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
     with served(tmp_path) as (client, process):
         (worker,) = client.get("/v1/workers").json()["items"]
@@ -94,6 +95,7 @@ def test_a_worker_that_fails_leaves_a_line_in_the_log_and_ends_the_server(tmp_pa
     assert "schema 99" in failed["text"]
 
 
+@pytest.mark.slow
 def test_a_worker_of_an_application_reads_documents_as_its_server_does(tmp_path: Path) -> None:
     target = tmp_path / "own.py"
     target.write_text(
@@ -114,6 +116,7 @@ def ran(home: Path, *options: str, command: str = "serve", **more: str) -> subpr
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", ["FOREBAY_BLOBS", "FOREBAY_LIMITS"])
 def test_an_address_that_names_no_store_is_refused_at_the_start(tmp_path: Path, variable: str) -> None:
     for command, options in {"serve": ["--port", "0", "--no-worker"], "worker": ["--until-idle"]}.items():
@@ -122,6 +125,7 @@ def test_an_address_that_names_no_store_is_refused_at_the_start(tmp_path: Path, 
         assert (refused.stdout, "store" in refused.stderr, "hunter2" in refused.stderr) == ("", True, False)
 
 
+@pytest.mark.slow
 def test_it_refuses_to_be_reached_by_everybody(tmp_path: Path) -> None:
     refused = ran(tmp_path, "--host", "0.0.0.0", "--port", "0")
     assert refused.returncode == 2
@@ -145,6 +149,7 @@ def test_an_application_with_a_ledger_of_its_own_is_served_with_no_other(tmp_pat
     assert "was made with a ledger of its own" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = ran(tmp_path, "--port", str(taken.getsockname()[1]))
@@ -153,6 +158,7 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_host_that_can_be_no_name_is_said_so(tmp_path: Path) -> None:
     with Forebay(f"sqlite:///{tmp_path}/forebay.db") as app:
         create(app, "one", ["read"])

@@ -64,6 +64,7 @@ async def until(there: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_document_that_is_read_when_the_server_ends_is_read_to_its_end(
     app: Forebay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_document_that_is_read_when_the_server_ends_is_read_to_its_end(
     asyncio.run(asyncio.wait_for(scenario(), WITHIN_S))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_drained_leaves_its_parsers_to_the_server(
     app: Forebay, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def test_jobs_at_once_are_a_quota_of_their_own(clients: Clients, sim: Simulated)
     }
 
 
+@pytest.mark.slow
 def test_a_token_runs_out_in_the_middle_of_a_job(clients: Clients, sim: Simulated) -> None:
     location = clients.autotag().headers["location"]
     sim.expire_tokens()

@@ -51,6 +51,7 @@ def test_it_tells_where_it_is_and_ends_with_its_verdict() -> None:
     assert "openai  calls in any 60 s  10     1     ok" in rest
 
 
+@pytest.mark.slow
 def test_it_ends_on_sigterm_while_a_call_hangs() -> None:
     with subprocess.Popen([*COMMAND, "-o", "json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -96,6 +97,7 @@ def test_what_it_cannot_read_it_refuses_with_one_line(
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_named(sim: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
     port = sim.base.rpartition(":")[2]
     assert main(["simulate", "--port", port]) == 5

@@ -17,6 +17,7 @@ def anchored(found: dict[str, Any], layout: dict[str, Any]) -> str:
     )
 
 
+@pytest.mark.slow
 def test_every_token_line_and_block_is_anchored_in_the_text(clients: Clients) -> None:
     found = clients.docai().json()["document"]
     assert found["mimeType"] == "application/pdf"

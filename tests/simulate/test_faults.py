@@ -154,6 +154,7 @@ def test_a_share_of_all_calls_fails_and_the_same_ones_each_time(clients: Clients
     assert 15 <= runs[0].count(500) <= 45
 
 
+@pytest.mark.slow
 def test_a_fault_lasts_for_its_time(clients: Clients, sim: Simulated) -> None:
     sim.fault("*", "429", for_s=2.0)
     assert clients.chat().status_code == 429

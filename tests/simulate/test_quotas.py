@@ -38,6 +38,7 @@ def admitted(sim: Simulated) -> list[dict[str, Any]]:
     return [call for call in sim.calls() if call["admitted"]]
 
 
+@pytest.mark.slow
 def test_calls_at_once_are_bounded_and_counted(clients: Clients, sim: Simulated) -> None:
     sim.change(quotas={"openai": {"in_flight": 3}}, latency={"openai": {"s": 0.8}})
     answers = Counter(clients.at_once([chat()] * 8))

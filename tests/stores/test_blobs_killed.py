@@ -74,6 +74,7 @@ def killed(root: Path, writer: str, kills: int) -> tuple[int, list[str], int]:
     return seen["blobs"], seen["half"], seen["drafts"]
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_leaves_whole_blobs_and_drafts_that_the_sweep_removes(tmp_path: Path) -> None:
     blob_count, half, draft_count = killed(tmp_path, "honest", KILLS)
     assert half == []
@@ -91,6 +92,7 @@ def test_kill_9_at_any_moment_leaves_whole_blobs_and_drafts_that_the_sweep_remov
     assert list(blobs.list("t")) == listed
 
 
+@pytest.mark.slow
 def test_a_writer_that_writes_under_the_final_name_is_caught(tmp_path: Path) -> None:
     _, half, _ = killed(tmp_path, "careless", 40)
     assert half != []

@@ -57,6 +57,7 @@ def growth_mib(address: str, how: str) -> float:
     return float(run.stdout)
 
 
+@pytest.mark.slow
 def test_putting_and_opening_100_mib_stays_flat(address: str) -> None:
     assert growth_mib(address, "stream") < MAX_GROWTH_MIB
 

@@ -86,6 +86,7 @@ def writer(bucket: Bucket, part_s: float) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-c", WRITER, bucket.address, str(SIZE), str(part_s)])
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_between_two_parts_leaves_nothing_that_is_served(bucket: Bucket) -> None:
     blobs = open_blobs(bucket.address)
     before = blobs.put("t", b"another one")
@@ -107,6 +108,7 @@ def test_a_writer_that_is_killed_between_two_parts_leaves_nothing_that_is_served
     assert blobs.get(ref) == content
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_left_alone_writes_it_in_parts(bucket: Bucket) -> None:
     """The same writer as above: what it does when nobody kills it."""
     child = writer(bucket, 0.0)
@@ -117,6 +119,7 @@ def test_a_writer_that_is_left_alone_writes_it_in_parts(bucket: Bucket) -> None:
     assert bucket.parts_on_the_way() == 0
 
 
+@pytest.mark.slow
 def test_a_bit_that_flips_in_a_blob_of_parts_is_found_on_read(bucket: Bucket) -> None:
     blobs = open_blobs(bucket.address)
     content = bytearray(random.Random(2).randbytes(SIZE))

@@ -199,6 +199,7 @@ def test_an_index_that_follows_is_seen(db: Connection) -> None:
         assert len(indexes_that_follow_an_end(db)) == 1
 
 
+@pytest.mark.slow
 def test_a_claim_reads_as_many_pages_with_many_tasks_waiting_as_with_few(postgres_server: Server) -> None:
     """Counted, not timed: a tree of a million is one page deeper."""
     pages = []

@@ -79,6 +79,7 @@ def test_nobody_listening_there_is_refused_with_what_to_do() -> None:
         assert time.monotonic() - begun < 20
 
 
+@pytest.mark.slow
 def test_a_hung_server_is_given_up_and_the_call_may_have_been_done(server: Server, store: RedisLimits) -> None:
     define(store, 1)
     os.kill(server.pid, signal.SIGSTOP)
@@ -178,6 +179,7 @@ def test_a_restarted_server_is_used_again_and_the_listener_comes_back(server: Se
     assert heard.grants
 
 
+@pytest.mark.slow
 def test_a_listener_notices_a_peer_that_says_nothing_any_more(server: Server, store: RedisLimits) -> None:
     store.listen("waiter", Heard())
     with redis_client(server.url) as client:

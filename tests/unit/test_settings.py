@@ -374,6 +374,7 @@ def test_what_is_of_no_use_here_is_told_and_harmless(tmp_path: Path) -> None:
     assert settings.unknown_variables() == ["MIMETYPE_MAGIC_LOOKAHEAD", "LLM_BACKEND"]
 
 
+@pytest.mark.slow
 def test_a_foreign_variable_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert "JOB_TIMEOUT_SECONDS" in refused(tmp_path, JOB_TIMEOUT_SECONDS="soon").what
     assert "SYSTEM_DEFAULT_LANGUAGE" in refused(tmp_path, SYSTEM_DEFAULT_LANGUAGE="English").what

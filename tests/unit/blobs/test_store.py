@@ -142,6 +142,7 @@ def test_a_sweep_of_an_impossible_age_is_refused(blobs: Blobs, older_than_s: flo
 pieces = st.lists(st.one_of(st.binary(max_size=64), st.sampled_from([b"", b"\0" * 4096, b"x" * 1_100_000])), max_size=8)
 
 
+@pytest.mark.slow
 @given(pieces=pieces)
 @settings(max_examples=60, deadline=None)
 def test_whatever_the_pieces_the_same_bytes_come_back(pieces: list[bytes]) -> None:

@@ -35,6 +35,7 @@ def result(pages: list[Page | Hole], cuts: Iterable[int] = ()) -> bytes:
     return b"".join(merged(DOCUMENT, len(pages), split(pages, cuts)))
 
 
+@pytest.mark.slow
 @given(documents, st.data())
 def test_any_split_into_chunks_in_any_order_gives_the_same_bytes(pages: list[Page | Hole], data: st.DataObject) -> None:
     cuts = data.draw(st.sets(st.integers(1, len(pages))))

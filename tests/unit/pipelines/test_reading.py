@@ -37,6 +37,7 @@ def test_a_summary_is_found_however_long_it_is() -> None:
     assert len(reading.summary(file)["holes"]) == 1000
 
 
+@pytest.mark.slow
 def test_a_large_result_is_never_in_memory_whole() -> None:
     file = file_of(*(page("word " * 200) for _ in range(200)))
     size = len(file.read())
