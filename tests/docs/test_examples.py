@@ -15,7 +15,14 @@ SAYS = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
 PAGES = [page for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]) if BLOCK.search(page.read_text())]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+GUIDES = ROOT / "docs" / "how-to"
+
+
+def _marked(page: Path) -> object:
+    return pytest.param(page, marks=pytest.mark.slow if page.is_relative_to(GUIDES) else ())
+
+
+@pytest.mark.parametrize("page", [_marked(page) for page in PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run_and_print_what_they_say(page: Path, tmp_path: Path) -> None:
     code = "\n".join(BLOCK.findall(page.read_text()))
     run = subprocess.run(

@@ -16,7 +16,7 @@ import pytest
 from examples.documents.make import SAMPLES, make
 from examples.documents.recall import recall
 
-pytestmark = pytest.mark.timeout(300)  # the first of them waits for the run over all
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first of them waits for the run over all
 SHIPPED = Path(__file__).resolve().parents[2] / "examples" / "documents"
 LEAST = dict.fromkeys(SAMPLES, 0.99) | {"scan-german": 0.97, "mixed": 0.97}
 

@@ -40,7 +40,7 @@ def attempted(here: Ground, kind: str, payload: Mapping[str, object]) -> Task:
 
 
 @pytest.mark.parametrize("client", ["urllib", "requests", "httpx2"])
-@pytest.mark.parametrize("kind", ["call", "call_blocking"])
+@pytest.mark.parametrize("kind", ["call", pytest.param("call_blocking", marks=pytest.mark.slow)])
 def test_a_429_is_no_bug_and_costs_no_retry(here: Ground, api: Provider, kind: str, client: str) -> None:
     task = attempted(here, kind, {"client": client, "url": api.url("status/429")})
     assert (task.status, task.error_class, task.retry_count) == (Status.PENDING, "rate_limited", 0)
@@ -63,7 +63,7 @@ def test_a_429_is_no_bug_and_costs_no_retry(here: Ground, api: Provider, kind: s
         ("status/413", "replan"),
     ],
 )
-@pytest.mark.parametrize("kind", ["call", "call_blocking"])
+@pytest.mark.parametrize("kind", ["call", pytest.param("call_blocking", marks=pytest.mark.slow)])
 def test_what_a_client_raises_has_the_class_of_what_happened(
     here: Ground, api: Provider, kind: str, path: str, error_class: str
 ) -> None:

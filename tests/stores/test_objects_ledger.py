@@ -13,6 +13,7 @@ from forebay.testing.conformance import LedgerSuite
 from forebay.testing.workers import action
 
 
+@pytest.mark.slow
 class TestObjectsLedger(LedgerSuite):
     many = 120
 

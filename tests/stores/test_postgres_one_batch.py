@@ -70,6 +70,7 @@ def address(postgres_server: Server) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 class TestBoldGuesses(
     ClaimPromises,
     WaitPromises,
