@@ -74,6 +74,7 @@ def test_a_token_that_runs_out_in_the_middle_of_a_job_is_renewed_once(here: Grou
     assert {chunk.retry_count for chunk in here.chunks(job_id)} == {0}
 
 
+@pytest.mark.slow
 def test_a_client_that_is_refused_pauses_the_limit_and_fails_nothing(here: Ground) -> None:
     here.sim.fault("adobe.token", "401")
     job_id = here.submit(20)
@@ -93,6 +94,7 @@ def test_a_token_that_is_refused_again_and_again_pauses_the_limit(here: Ground) 
     assert here.calls("assets") <= 2 * 4 + 4  # each that was under way: once, and once more with another token
 
 
+@pytest.mark.slow
 def test_a_quota_that_is_used_up_parks_what_waits_and_fails_nothing(here: Ground) -> None:
     here.sim.fault("adobe.autotag", "quota")
     job_id = here.submit(8)
@@ -190,6 +192,7 @@ def test_pages_of_a_size_that_adobe_does_not_take_are_refused_before_anything_is
     assert words(here.result(here.job(holed.id))) == [("/P", f"Page {number}") for number in (1, 2, 3, 5)]
 
 
+@pytest.mark.slow
 def test_a_budget_of_transactions_stops_before_the_job_and_not_the_polls_of_one(here: Ground) -> None:
     here.app.budget(Budget(unit="transactions", most=45, processor="adobe"))
     here.sim.change(latency={"adobe.job": {"s": 0.5}})

@@ -115,6 +115,7 @@ def test_a_dead_letter_is_told_to_the_operator_and_an_alert_that_fails_is_not(tm
     app.close()
 
 
+@pytest.mark.slow
 def test_a_task_that_ends_its_workers_is_told_by_whoever_finds_it(tmp_path: Path, receiver: Make) -> None:
     hook = receiver()
     app = _app(tmp_path, alert_url=hook.url(), lease_s=1.0)

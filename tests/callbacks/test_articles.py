@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.callbacks.receiver import Receiver
 from tests.segment.ground import COMPLETED, TEXT, Ground
 
 Make = Callable[..., Receiver]
 
 
+@pytest.mark.slow
 def test_each_article_and_the_end_are_told_with_links_to_follow(receiver: Make, tmp_path: Path) -> None:
     hook = receiver()
     url = hook.url()
@@ -51,6 +54,7 @@ def told_with_results(receiver: Make, tmp_path: Path, **settings: str) -> list[d
     return sorted(bodies.values(), key=lambda body: body["data"]["sequence"])
 
 
+@pytest.mark.slow
 def test_callbacks_carry_the_articles_where_that_was_asked_for(receiver: Make, tmp_path: Path) -> None:
     bodies = told_with_results(receiver, tmp_path)
     articles = {body["data"]["chunk_index"]: body["data"]["result"] for body in bodies[:3]}

@@ -203,6 +203,7 @@ def _check_nobody_was_led_astray(here: Ground, connects: Path, trap: Trap, rebin
         assert here.app.get(row.job_id or "").status is Status.COMPLETED
 
 
+@pytest.mark.slow
 def test_a_sender_killed_between_the_answer_and_its_record_sends_again_under_the_same_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_doctor_tells_how_far_parsers_are_shut_off(here: Ground, monkeypatch: py
     assert found["text"].endswith("), 1.5 GiB, 7.5 s CPU")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "verdict", "says"),
     [
@@ -167,6 +168,7 @@ def test_doctor_warns_of_a_redis_that_evicts(
     assert [each["remedy"] for each in found] == ["Set maxmemory-policy to noeviction."]
 
 
+@pytest.mark.slow
 def test_doctor_tells_how_far_the_clock_of_the_ledger_is_off(
     here: Ground, monkeypatch: pytest.MonkeyPatch, postgres_server: Server
 ) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from forebay.model.outcome import Failed
 from forebay.testing.workers import job_of, lone
 from tests.cli.ground import Ground
@@ -45,6 +47,7 @@ def test_requeue_by_id(here: Ground) -> None:
     assert here.ok("dead", "list", "-o", "json").json == []
 
 
+@pytest.mark.slow
 def test_requeue_of_all_goes_on_until_none_is_left(here: Ground) -> None:
     here.submit(*(lone(n) for n in range(1200)))
     fail_all(here)

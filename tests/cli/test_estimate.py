@@ -7,6 +7,7 @@ import pytest
 from tests.cli.documents import WITH, Desk
 
 
+@pytest.mark.slow
 def test_pages_calls_and_time_are_told_and_nothing_is_stored(desk: Desk) -> None:
     desk.put("in/long.pdf", 5)
     desk.put("in/short.pdf", 1)
@@ -22,6 +23,7 @@ def test_pages_calls_and_time_are_told_and_nothing_is_stored(desk: Desk) -> None
     assert not desk.here.home.exists()
 
 
+@pytest.mark.slow
 def test_what_was_read_before_costs_nothing(desk: Desk) -> None:
     desk.put("scan.pdf", 5)
     desk.ok("scan.pdf")
@@ -37,6 +39,7 @@ def test_what_was_read_before_costs_nothing(desk: Desk) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_limit_as_it_stands_decides_the_time(desk: Desk) -> None:
     desk.put("scan.pdf", 20)
     words = ("estimate", "scan.pdf", "--app", WITH[1], "--processor", "paid", "--call-time", "10", "-o", "json")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from forebay.cli.opening import who
 from forebay.cli.versions import versions
 from forebay.model.outcome import Completed, Failed
@@ -77,6 +79,7 @@ def test_a_retry_by_hand_and_a_cancel_are_told(here: Ground) -> None:
     assert told(here, identifier)[6:] == ["Version 7: canceled"]
 
 
+@pytest.mark.slow
 def test_who_asked_for_a_retry_is_found_behind_thousands_of_other_actions(here: Ground) -> None:
     (identifier,) = here.submit(lone(max_retries=0))
     with here.worker() as worker:

@@ -94,6 +94,7 @@ def test_an_interrupt_exits_130(here: Ground, monkeypatch: pytest.MonkeyPatch) -
     assert (answer.code, answer.err) == (130, "forebay: interrupted\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_went_away_is_no_error(here: Ground) -> None:
     here.ok("submit", "-t", "add", "--bulk", "-", stdin=b"1\n" * 3000)
     command = [sys.executable, "-m", "forebay", "list", "--all", "-o", "ndjson"]
@@ -106,6 +107,7 @@ def test_a_reader_that_went_away_is_no_error(here: Ground) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_waiting_that_is_interrupted_exits_130(here: Ground) -> None:
     command = [sys.executable, "-m", "forebay", "submit", "-t", "add", "--wait"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

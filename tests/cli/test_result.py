@@ -30,6 +30,7 @@ def test_json_goes_to_stdout(here: Ground) -> None:
     assert here.ok("result", completed(here, {"text": "ü"})).out == '{\n  "text": "ü"\n}\n'
 
 
+@pytest.mark.slow
 def test_bytes_go_out_as_they_are(here: Ground) -> None:
     identifier = completed(here, RAW)
     command = [sys.executable, "-m", "forebay", "result", identifier]
@@ -101,6 +102,7 @@ def test_a_document_is_written_in_the_format_that_is_asked_for(desk: Desk, docum
     assert desk.calls == ["1-1"]
 
 
+@pytest.mark.slow
 def test_text_may_go_to_a_terminal_but_nothing_that_it_would_obey(
     desk: Desk, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_our_own_output_is_replaced_when_the_document_is_another(desk: Desk) -> 
     assert "Sheet 1" in desk.read("scan.md")
 
 
+@pytest.mark.slow
 def test_an_output_of_another_document_is_not_replaced(desk: Desk) -> None:
     desk.put("a/scan.pdf")
     desk.put("b/scan.pdf", text="Sheet {}")
@@ -143,6 +144,7 @@ def test_an_output_of_another_document_is_not_replaced(desk: Desk) -> None:
     desk.ok("scan.pdf", "--out", "out")
 
 
+@pytest.mark.slow
 def test_the_same_bytes_are_left_as_they_are(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.ok("scan.pdf")
@@ -201,6 +203,7 @@ def test_in_one_folder_documents_of_one_name_keep_their_own(desk: Desk, order: i
 # --- folders and odd files
 
 
+@pytest.mark.slow
 def test_a_folder_is_searched_but_not_what_is_hidden_nor_our_own_outputs(desk: Desk) -> None:
     desk.put("in/one.pdf")
     desk.put("in/deep/er/TWO.PDF", text="Two {}")
@@ -280,6 +283,7 @@ def test_a_second_run_makes_no_call_whatever_the_file_is_called(desk: Desk) -> N
     assert desk.calls == ["1-2", "1-2", "3-3", "3-3"]
 
 
+@pytest.mark.slow
 def test_a_merged_result_that_is_lost_or_damaged_is_made_again_without_a_call(desk: Desk) -> None:
     desk.put("scan.pdf")
     (record,) = desk.ok("scan.pdf", "-o", "json").json
@@ -371,6 +375,7 @@ def test_after_a_short_outage_retry_needs_no_force(desk: Desk) -> None:
     desk.ok("scan.pdf")
 
 
+@pytest.mark.slow
 def test_what_a_provider_refused_is_not_sent_again_by_the_same_command(desk: Desk) -> None:
     desk.put("scan.pdf")
     desk.tell("refuse", 3)
@@ -510,6 +515,7 @@ def test_json_is_one_list_and_ndjson_a_line_for_each(desk: Desk) -> None:
     assert [line.split()[1] for line in documented[1].splitlines()] == list(whole[0])
 
 
+@pytest.mark.slow
 def test_a_job_shows_its_pages_and_what_they_cost(desk: Desk) -> None:
     desk.put("scan.pdf", 5)
     desk.tell("refuse", 5)

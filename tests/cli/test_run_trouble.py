@@ -88,6 +88,7 @@ def test_a_searchable_pdf_that_finds_no_room_is_written_by_the_same_command_with
     assert desk.calls == ["1-2", "3-3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["ledger", "blobs"])
 def test_a_store_that_was_taken_away_is_told_and_nothing_is_paid_again(desk: Desk, place: str) -> None:
     desk.put("scan.pdf")
@@ -117,6 +118,7 @@ def test_a_pipe_in_the_place_of_an_output_is_refused_at_once(desk: Desk) -> None
     assert desk.calls == []
 
 
+@pytest.mark.slow
 def test_damaged_results_of_two_documents_are_merged_again(desk: Desk) -> None:
     for name in ("one.pdf", "two.pdf"):
         desk.put(name, 1, f"{name} {{}}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -178,21 +179,22 @@ def wait_for(look: Callable[[], Any], expected: Expected) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_people_read_the_same(here: Ground, scene: Scene) -> None:
     in_flight(scene)
     lines = here.ok("why", scene.ids[1]).lines
     assert lines[0] == "1. limit: limit 'api' has 2/2 calls in flight"
     assert lines[1] == f"2. line: 1 tasks are ahead of it in lane '{LANE}'"
     assert lines[2] == "position: 2 in its lane"
-    assert lines[3].startswith("starts: about 2")
+    assert re.match(r"starts: about (1\d|20)( |\.)", lines[3])
     assert lines[-1] == "more workers would not help (in_flight 2/2 binds)"
     got = {key: value.strip() for key, _, value in (line.partition(":") for line in here.ok("get", scene.ids[1]).lines)}
     assert (got["wait_reason"], got["limit"], got["position"], got["more_workers_help"]) == ("limit", "api", "2", "no")
-    assert got["eta_s"] == "20.000"
+    assert 10 <= float(got["eta_s"]) <= 20
     assert [line.split()[3] for line in here.ok("list").lines[1:]] == ["limit", "limit"]
     shown = here.ok("limits", "show", "api").lines
     at = next(index for index, line in enumerate(shown) if line.startswith("LANE"))
-    assert " ".join(shown[at + 1].split()) == f"{LANE} 2 0 0 limit in about 10 s would not help"
+    assert re.fullmatch(rf"{LANE} 2 0 0 limit in about \d+ s would not help", " ".join(shown[at + 1].split()))
 
 
 def test_a_list_of_what_cools_down_says_until_when(here: Ground, scene: Scene) -> None:

@@ -49,12 +49,14 @@ def test_without_stdin_there_is_no_payload_on_it(here: Ground) -> None:
     assert not here.ledger.exists()
 
 
+@pytest.mark.slow
 def test_without_any_stream_the_ledger_is_none_of_them(here: Ground) -> None:
     assert shell("<&- >&- 2>&-", "submit", "-t", "add").returncode == 0
     assert len(here.ok("list", "-o", "json").json) == 1
     assert "is sound" in here.ok("store", "check").out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is always full")
 @pytest.mark.parametrize("command", ["list", "list -o json", "list -o ndjson", "result", "--help", "list --help"])
 def test_an_answer_that_finds_no_space_is_one_complaint(command: str, here: Ground) -> None:

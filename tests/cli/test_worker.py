@@ -156,6 +156,7 @@ def test_a_ledger_that_is_none_ends_a_worker_before_it_begins(folder: Path) -> N
     assert "notes.db" in run.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_module_that_fails_shows_its_own_traceback_only_when_verbose(folder: Path) -> None:
     quiet = program("worker", "broken:app")
     assert quiet.returncode == 2
@@ -180,6 +181,7 @@ def test_workers_are_shown_with_their_host_and_version(here: Ground) -> None:
     assert (told["host"], told["version"]) == ("machine-7", "1.2.3")
 
 
+@pytest.mark.slow
 def test_a_worker_that_runs_tells_its_own_host_and_version(here: Ground, folder: Path) -> None:
     with running("myapp:app") as process:
         log_until(process, "worker_started")

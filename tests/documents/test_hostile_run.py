@@ -14,7 +14,7 @@ import pytest
 from examples.documents.make import make
 from tests.documents.hostile import COMPLETED, KINDS, write
 
-pytestmark = pytest.mark.timeout(300)  # the first of them waits for the run over all
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first of them waits for the run over all
 FAILED_SOME = 3
 MOST_MB = 300
 # No output has room for its suffix.

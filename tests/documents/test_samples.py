@@ -45,6 +45,7 @@ def text_layers(document: Path) -> list[str]:
         opened.close()
 
 
+@pytest.mark.slow
 def test_the_script_makes_the_same_documents_each_time(folder: Path, tmp_path: Path) -> None:
     said = subprocess.check_output([sys.executable, "-W", "error", str(SCRIPT), str(tmp_path)], cwd=tmp_path, text=True)
     assert said.splitlines() == [str(tmp_path / name) for name in (*OFFICE, *(f"{name}.pdf" for name in SAMPLES))]

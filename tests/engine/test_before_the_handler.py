@@ -111,6 +111,7 @@ def test_a_blocking_attempt_that_is_stopped_while_its_slot_is_asked_for_anew_wan
         gc.enable()
 
 
+@pytest.mark.slow
 def test_blobs_that_are_away_do_not_open_the_breaker_of_a_provider(here: Ground) -> None:
     """No call was made: a blocking handler did not begin."""
     (here.folder / "away").touch()

@@ -108,6 +108,7 @@ def test_a_403_of_one_thing_pauses_nobody(here: Ground, api: Provider) -> None:
     assert not here.app.limiter.usage("api").paused
 
 
+@pytest.mark.slow
 def test_a_blocking_handler_has_its_answer_judged(here: Ground) -> None:
     task = attempted(here, "judges_blocking", {"status": 429})
     assert (task.status, task.result) == (Status.COMPLETED, "throttled")

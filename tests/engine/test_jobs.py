@@ -42,6 +42,7 @@ def test_siblings_go_on_when_one_chunk_fails_and_the_job_names_it(ground: Make) 
         here.app.result(job.id)
 
 
+@pytest.mark.slow
 def test_blocking_merge_reads_large_chunks_and_sees_holes(ground: Make) -> None:
     here = ground(payload_max_bytes=2048)
     job = here.app.start("heavy", {"base": 7}, chunks=[{"size": 10}, {"size": -1}, {"size": 5000}])
@@ -54,6 +55,7 @@ def test_blocking_merge_reads_large_chunks_and_sees_holes(ground: Make) -> None:
     assert here.app.result(job.id) == [7, 10, "refused", 5000]
 
 
+@pytest.mark.slow
 def test_blocking_split_makes_chunks_and_a_job_without_merge_just_ends(ground: Make) -> None:
     here = ground()
     job = here.app.start("halves", {"numbers": [2, 4, 6]})
@@ -68,6 +70,7 @@ def test_blocking_split_makes_chunks_and_a_job_without_merge_just_ends(ground: M
     assert here.app.wait(job.id).result is None
 
 
+@pytest.mark.slow
 def test_a_damaged_chunk_result_is_made_again_before_the_merge(ground: Make, tmp_path: Path) -> None:
     here = ground(payload_max_bytes=1024)
     job = here.app.start("heavy", {"base": 1}, chunks=[{"size": 3000}, {"size": 4000}])

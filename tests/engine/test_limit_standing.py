@@ -84,6 +84,7 @@ def test_workers_that_stand_in_line_are_not_counted_beside_the_tasks_they_stand_
     assert 540.0 <= last <= 600.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["call", "call_blocking", "several"])
 @pytest.mark.parametrize("before", [0, 3])
 def test_a_task_under_a_paused_limit_is_not_claimed_and_says_so_at_once(here: Ground, kind: str, before: int) -> None:

@@ -56,6 +56,7 @@ def usage(here: Ground, limit: str = "api") -> Usage:
     return here.app.limiter.usage(limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["call", "call_blocking", "several", "several_blocking"])
 def test_no_more_calls_run_at_once_than_the_limit_allows_though_there_is_room_for_more(here: Ground, kind: str) -> None:
     tasks = here.app.submit_many(kind, [{"meets": True} for _ in range(8)], timeout_s=30)
@@ -170,6 +171,7 @@ def test_who_submits_without_a_handler_learns_the_limit_from_the_workers(here: G
         run(scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["answers", "answers_inside"])
 def test_a_429_cools_the_limit_down_for_everybody_and_burns_no_retry(here: Ground, kind: str) -> None:
     task = here.app.submit(kind, {"error_class": "rate_limited"})
@@ -247,6 +249,7 @@ def test_a_key_that_is_refused_pauses_the_limit_until_somebody_resumes_it(here: 
     assert here.task(task.id).retry_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["twice", "twice_blocking"])
 def test_a_second_slot_of_a_limit_that_is_held_is_refused_as_a_mistake(here: Ground, kind: str) -> None:
     task = here.app.submit(kind)
@@ -333,6 +336,7 @@ def test_a_question_that_outlives_its_task_takes_nothing_of_the_next_ones(here: 
     assert "entered too late" not in here.notes
 
 
+@pytest.mark.slow
 def test_a_handler_that_is_killed_gives_its_slot_back_where_that_stops_its_call(here: Ground) -> None:
     task = here.app.submit("hangs")
 

@@ -10,6 +10,7 @@ from tests.engine.ground import Ground, run
 Make = Callable[..., Ground]
 
 
+@pytest.mark.slow
 def test_a_handler_that_forks_answers_once_and_for_itself(ground: Make) -> None:
     here = ground()
     tasks = here.app.submit_many("forks", [{"number": n} for n in range(12)])

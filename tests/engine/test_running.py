@@ -29,6 +29,7 @@ def test_a_task_returns_what_its_handler_returned(ground: Make, kind: str) -> No
     assert here.outcomes(task.id) == ["completed"]
 
 
+@pytest.mark.slow
 def test_many_small_tasks_each_run_once_on_both_sides(ground: Make) -> None:
     here = ground()
     asked = {kind: here.app.submit_many(kind, [{"value": n} for n in range(300)]) for kind in ("echo", "echo_blocking")}
@@ -44,6 +45,7 @@ def test_many_small_tasks_each_run_once_on_both_sides(ground: Make) -> None:
         assert all(here.outcomes(task.id) == ["completed"] for task in tasks)
 
 
+@pytest.mark.slow
 def test_large_results_go_to_the_blob_store_and_come_back(ground: Make) -> None:
     here = ground(payload_max_bytes=2048)
     text = here.app.submit("large", {"size": 5000})
@@ -64,6 +66,7 @@ def test_large_results_go_to_the_blob_store_and_come_back(ground: Make) -> None:
     assert here.task(payload.id).payload_blob is not None
 
 
+@pytest.mark.slow
 def test_a_hundred_reschedules_burn_no_retry_and_one_more_fails(ground: Make) -> None:
     here = ground()
     enough = here.app.submit("throttled", {"times": 100})
@@ -99,6 +102,7 @@ def test_a_retry_costs_one_of_max_retries(ground: Make) -> None:
     assert here.task(never.id).error_class == "internal_error"
 
 
+@pytest.mark.slow
 def test_what_fails_for_good_says_so_and_keeps_its_evidence(ground: Make) -> None:
     here = ground()
     hopeless, broken = here.app.submit("hopeless"), here.app.submit("broken")
@@ -148,6 +152,7 @@ def test_a_kind_without_a_handler_is_never_claimed(ground: Make) -> None:
     assert here.app.why(foreign.id)[0].code == "no_worker"
 
 
+@pytest.mark.slow
 def test_a_deadline_that_is_over_fails_without_running(ground: Make) -> None:
     here = ground()
     over = here.app.submit("sleeps", {"seconds": 0}, deadline_at=time.time() - 1)

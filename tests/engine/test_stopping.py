@@ -132,6 +132,7 @@ def test_a_handler_may_use_only_so_much_cpu(ground: Make) -> None:
     assert "CPU" in (here.task(burns.id).error_text or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sleeps", "sleeps_blocking", "checks"])
 def test_a_running_task_is_canceled_soon(ground: Make, kind: str) -> None:
     here = ground()
@@ -191,6 +192,7 @@ def test_a_second_drain_hands_back_at_once(ground: Make) -> None:
     assert here.task(task.id).status is Status.PENDING
 
 
+@pytest.mark.slow
 def test_a_worker_whose_session_was_taken_away_starts_over(ground: Make) -> None:
     here = ground()
     task = here.app.submit("sleeps", {"seconds": 1.0})
@@ -208,6 +210,7 @@ def test_a_worker_whose_session_was_taken_away_starts_over(ground: Make) -> None
     assert here.outcomes(task.id) == ["released", "completed"]
 
 
+@pytest.mark.slow
 def test_a_paused_lane_rests_until_it_is_resumed(ground: Make) -> None:
     here = ground()
     here.app.ledger.pause("echo", Action(who="test"))
@@ -263,6 +266,7 @@ def test_children_and_what_they_started_end_with_a_worker_that_was_killed(ground
     run(lambda: here.until(lambda: not any(map(_alive, children))))
 
 
+@pytest.mark.slow
 def test_what_a_stopped_attempt_has_used_is_booked(ground: Make) -> None:
     here = ground()
     tasks = [here.app.submit("pays"), here.app.submit("pays_blocking")]

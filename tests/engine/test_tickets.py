@@ -12,6 +12,7 @@ from tests.engine.ground import Ground, run
 Make = Callable[..., Ground]
 
 
+@pytest.mark.slow
 def test_what_waits_behind_a_slow_task_goes_to_another_child(ground: Make) -> None:
     here = ground()
     quick = here.app.submit_many("echo_blocking", [{"value": n} for n in range(400)])

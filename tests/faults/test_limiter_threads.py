@@ -139,6 +139,7 @@ def test_a_fault_at_every_line_of_the_loops_leaves_nothing_behind(scene: Scene) 
         hurt_at(scene, step)
 
 
+@pytest.mark.slow
 def test_a_loop_without_supervision_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check itself: the same fault in a thread that simply ends."""
     monkeypatch.setattr(SupervisedThread, "_run", _run_once)

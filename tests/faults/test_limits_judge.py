@@ -200,6 +200,7 @@ def test_a_kill_that_cost_nothing_or_came_too_late_proves_nothing(killed: Sound)
     assert missing(replace(kill, at=0.0)) == [f"all in use before {kill.who} was killed"]
 
 
+@pytest.mark.slow
 def test_a_limiter_that_stays_silent_after_a_cool_down_proves_nothing(cooled: Sound) -> None:
     found, rules = cooled
     silent = replace(found, calls=tuple(call for call in found.calls if call.arrived_at < found.cooldowns[0].ends_at))

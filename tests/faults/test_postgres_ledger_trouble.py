@@ -76,6 +76,7 @@ def terminate(address: str) -> int:
     return int(found[0])
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_is_used_again_when_it_is_back() -> None:
     with postgres(own=True) as server, PostgresLedger(server.url) as ledger:
         worker = worker_of(ledger)
@@ -139,6 +140,7 @@ def test_who_waits_too_long_for_a_lock_is_told_that_nothing_was_done(
         assert not worker.complete(task).fenced
 
 
+@pytest.mark.slow
 def test_a_deadlock_is_repeated(address: str, ledger: PostgresLedger) -> None:
     worker = worker_of(ledger)
     ledger.submit([lone(n) for n in range(2)])

@@ -87,6 +87,7 @@ def test_a_disk_that_fails_costs_an_error_and_no_call_is_granted_twice(
         walked(tmp_path / str(at), at)
 
 
+@pytest.mark.slow
 def test_a_power_cut_leaves_a_whole_record_or_none_and_who_remembers_more_is_held_back(tmp_path: Path) -> None:
     disk, seen = power.Disk(), [(0, 0)]
     (tmp_path / "first").mkdir()

@@ -134,6 +134,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder_mode", "file_mode"), [(0o755, 0o444), (0o555, 0o444), (0o555, 0o666), (0o555, None)])
 def test_a_read_only_file_or_folder_is_named(folder_mode: int, file_mode: int | None, open_folder: Path) -> None:
     folder = open_folder / "folder"

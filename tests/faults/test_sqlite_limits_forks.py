@@ -115,6 +115,7 @@ store.close()
     assert calls == {"parent": 2, "child": 2}
 
 
+@pytest.mark.slow
 def test_forks_in_the_middle_of_the_work_of_other_threads_lose_nothing(tmp_path: Path) -> None:
     script = """
 import warnings

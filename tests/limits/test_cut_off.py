@@ -149,6 +149,7 @@ def peak_at_provider(on_disconnect: str, *, threads: int = 8, calls: int = 3) ->
         return provider.peak
 
 
+@pytest.mark.slow
 def test_the_provider_never_works_on_more_than_in_flight_after_time_outs() -> None:
     assert peak_at_provider("continues") == 5
 

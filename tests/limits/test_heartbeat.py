@@ -46,6 +46,7 @@ def stuck() -> Iterator[list[Mapping[str, object]]]:
     stop()
 
 
+@pytest.mark.slow
 def test_slots_come_back_when_the_loop_is_stuck(stuck: list[Mapping[str, object]]) -> None:
     shared = MemoryLimits()
     store = Hanging(shared)

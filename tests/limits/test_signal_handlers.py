@@ -16,6 +16,7 @@ from tests.limits.ground import until
 SECONDS = 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 def test_a_handler_that_takes_a_slot_never_hangs(store: str, tmp_path: Path) -> None:
     taken = refused = 0

@@ -373,6 +373,7 @@ def test_a_slot_that_nobody_has_any_more_comes_back(limiter: Limiter) -> None:
     until(lambda: limiter.usage("two").in_flight == 0)
 
 
+@pytest.mark.slow
 def test_a_limiter_that_nobody_has_any_more_ends_its_threads() -> None:
     def threads() -> int:
         return sum(thread.name.startswith("forebay-limits") for thread in threading.enumerate())
@@ -449,6 +450,7 @@ def test_an_object_that_is_called_like_a_coroutine_function_is_limited() -> None
         assert asyncio.run(work()) == [1] * 5
 
 
+@pytest.mark.slow
 def test_a_thread_hears_in_time_that_a_window_has_room_again(limiter: Limiter) -> None:
     """Before the next heartbeat, which would find it out as well."""
     limiter.define(Limit("paced", windows=[Window(1, per_s=0.5)]))

@@ -110,6 +110,7 @@ def test_what_was_given_back_meanwhile_is_told_later(store: Switchable, limiter:
     until(lambda: used(limiter, "wait") == 0)
 
 
+@pytest.mark.slow
 def test_a_lost_answer_costs_no_slot(store: Switchable, limiter: Limiter) -> None:
     limiter.define(Limit("two", in_flight=2, windows=[Window(100, per_s=60)]))
     with limiter.slot("two"):
@@ -133,6 +134,7 @@ def test_the_policy_fail_says_so_at_once(store: Switchable, limiter: Limiter) ->
     assert time.monotonic() - began_at < 20  # a slot is waited for up to 30 s
 
 
+@pytest.mark.slow
 def test_the_policy_share_gives_each_process_its_part_after_the_silence(store: Switchable) -> None:
     limit = Limit("shared", in_flight=5, when_store_down="share", lease_s=0.3, heartbeat_s=0.1, call_timeout_s=0.3)
     with Limiter(store) as one, Limiter(store) as other:

@@ -78,6 +78,7 @@ def test_a_task_that_leaves_a_unit_out_fails_and_others_are_done(units: object) 
         assert app.limiter.usage("llm").windows[0].used == 1
 
 
+@pytest.mark.slow
 def test_a_handler_that_leaves_a_unit_out_of_its_own_call_hears_of_it() -> None:
     with Forebay("memory://", limits="memory://") as app:
         app.limit(TOKENS)

@@ -75,6 +75,7 @@ def test_chunks_become_one_tagged_document(ground: Ground) -> None:
     assert merge.result["problem_count"] == 0
 
 
+@pytest.mark.slow
 def test_as_many_chunks_as_there_are_pages_fit_into_one_merge(ground: Ground) -> None:
     """More than a parser may have files open."""
     tagger = Tagger(ground, max_pages=1)
@@ -83,6 +84,7 @@ def test_as_many_chunks_as_there_are_pages_fit_into_one_merge(ground: Ground) ->
     assert checked(tagger.result(job.id))["mark_count"] == 70
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_used_again(ground: Ground) -> None:
     tagger = Tagger(ground)
     first = tagger.run(3)
@@ -93,6 +95,7 @@ def test_what_is_stored_is_used_again(ground: Ground) -> None:
     assert tagger.result(again.id) == tagger.result(first.id)
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_tagged_fails_the_document_unless_holes_are_allowed(ground: Ground) -> None:
     tagger = Tagger(ground, max_pages=4)
     tagger.refuses = {2}
@@ -147,6 +150,7 @@ def test_a_job_that_gave_what_are_not_the_tagged_pages_is_over_and_a_retry_begin
     assert task.retry_count == 1
 
 
+@pytest.mark.slow
 def test_a_result_that_was_lost_is_made_again(ground: Ground) -> None:
     tagger = Tagger(ground)
     job_id = ground.app.process(io.BytesIO(pdf(3)), name="a.pdf", processor="tagger").id
@@ -172,6 +176,7 @@ def test_what_a_provider_works_on_is_remembered_through_every_attempt_and_booked
     assert task.reschedule_count == 4
 
 
+@pytest.mark.slow
 def test_without_reuse_what_others_have_under_way_is_not_looked_for(ground: Ground) -> None:
     tagger = Tagger(ground)
     tagger.sleeps = 2
@@ -181,6 +186,7 @@ def test_without_reuse_what_others_have_under_way_is_not_looked_for(ground: Grou
     assert tagger.begun == 2
 
 
+@pytest.mark.slow
 def test_a_budget_holds_back_before_it_is_begun_and_not_after(ground: Ground) -> None:
     ground.app.budget(Budget(unit="transactions", most=20, processor="tagger"))
     tagger = Tagger(ground, max_pages=1, price=Price(per_page={"transactions": 10}))

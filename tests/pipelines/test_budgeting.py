@@ -34,6 +34,7 @@ def test_a_budget_stops_before_the_call_however_many_start_at_once(ground: Groun
     assert ground.job(job_id).status is Status.RUNNING
 
 
+@pytest.mark.slow
 def test_a_budget_stops_before_the_call_though_more_run_than_fit_on_a_page(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_what_was_just_begun_is_kept_free_until_it_is_booked(ground: Ground) -> 
     assert submitted == [1]
 
 
+@pytest.mark.slow
 def test_the_next_day_they_go_on(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     ground.register(max_pages=1)
     ground.app.budget(Budget(unit="pages", most=2))
@@ -123,6 +125,7 @@ def test_the_next_day_they_go_on(ground: Ground, monkeypatch: pytest.MonkeyPatch
     assert len(ground.calls) == 3
 
 
+@pytest.mark.slow
 def test_what_is_stored_needs_no_budget(ground: Ground) -> None:
     ground.register(max_pages=1)
     first = ground.run(pdf(3))
@@ -131,6 +134,7 @@ def test_what_is_stored_needs_no_budget(ground: Ground) -> None:
     assert len(ground.calls) == first.chunk_count
 
 
+@pytest.mark.slow
 def test_another_tenants_budget_is_not_used_up(ground: Ground) -> None:
     ground.register(max_pages=1)
     ground.app.budget(Budget(unit="pages", most=1, tenant="acme"))

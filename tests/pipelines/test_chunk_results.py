@@ -39,6 +39,7 @@ def test_a_chunk_whose_bytes_changed_is_not_shown(ground: Ground) -> None:
         ground.app.chunk_result(job.id, 0)
 
 
+@pytest.mark.slow
 def test_a_chunk_that_is_not_there_or_not_done_is_said_so(ground: Ground) -> None:
     ground.register(max_pages=1)
     job_id = ground.submit(pdf(1))
@@ -56,6 +57,7 @@ def test_a_chunk_that_is_not_there_or_not_done_is_said_so(ground: Ground) -> Non
         ground.app.chunk_result(job_id, 0)
 
 
+@pytest.mark.slow
 def test_a_chunk_that_was_cut_smaller_says_so(ground: Ground) -> None:
     ground.register(max_pages=2)
 

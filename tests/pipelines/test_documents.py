@@ -40,6 +40,7 @@ def test_the_same_bytes_again_make_no_call(ground: Ground) -> None:
     assert ground.calls == calls
 
 
+@pytest.mark.slow
 def test_another_job_over_the_same_bytes_uses_what_is_stored(ground: Ground) -> None:
     ground.register()
     first = ground.run(pdf(5))
@@ -64,6 +65,7 @@ def test_what_was_stored_since_a_document_was_split_is_used_all_the_same(ground:
     assert {ground.job(each).status for each in (first, second)} == {COMPLETED}
 
 
+@pytest.mark.slow
 def test_without_reuse_everything_is_processed_again(ground: Ground) -> None:
     ground.register()
     ground.run(pdf(5))
@@ -83,6 +85,7 @@ def test_what_was_stored_before_a_worker_was_lost_is_not_processed_again(
     assert ground.calls == [(1, 2)]
 
 
+@pytest.mark.slow
 def test_what_was_processed_without_reuse_is_there_for_others(ground: Ground) -> None:
     ground.register()
     ground.run(pdf(2), reuse=False)
@@ -90,6 +93,7 @@ def test_what_was_processed_without_reuse_is_there_for_others(ground: Ground) ->
     assert ground.calls == [(1, 2)]
 
 
+@pytest.mark.slow
 def test_other_options_are_another_result(ground: Ground) -> None:
     ground.register()
     ground.run(pdf(2))
@@ -97,6 +101,7 @@ def test_other_options_are_another_result(ground: Ground) -> None:
     assert ground.calls == [(1, 2), (1, 2)]
 
 
+@pytest.mark.slow
 def test_one_tenant_does_not_use_what_another_paid_for(ground: Ground) -> None:
     ground.register()
     ground.run(pdf(2))
@@ -115,6 +120,7 @@ def refusing(number: int, error: Exception) -> Callable[[Chunk], Sequence[Page]]
     return answer
 
 
+@pytest.mark.slow
 def test_a_chunk_that_is_too_much_is_halved_without_touching_its_siblings(ground: Ground) -> None:
     def answer(chunk: Chunk) -> Sequence[Page]:
         if chunk.page_start >= 5 and chunk.page_count > 1:
@@ -139,6 +145,7 @@ def too_much(chunk: Chunk) -> Sequence[Page]:
     return as_pages(chunk)
 
 
+@pytest.mark.slow
 def test_a_chunk_that_was_halved_is_cut_at_once_in_another_job_and_nothing_is_paid_again(ground: Ground) -> None:
     ground.register(max_pages=4)
     ground.answer = too_much
@@ -153,6 +160,7 @@ def test_a_chunk_that_was_halved_is_cut_at_once_in_another_job_and_nothing_is_pa
     assert cuts == ["too much"] * 3
 
 
+@pytest.mark.slow
 def test_a_chunk_that_was_halved_is_tried_whole_again_if_nothing_of_it_is_stored(ground: Ground) -> None:
     def refuse(_: Chunk) -> Sequence[Page]:
         raise Permanent("no", error_class="refused")
@@ -166,6 +174,7 @@ def test_a_chunk_that_was_halved_is_tried_whole_again_if_nothing_of_it_is_stored
     assert ground.calls == [(1, 2)]
 
 
+@pytest.mark.slow
 def test_without_reuse_a_chunk_that_was_halved_is_tried_whole_again(ground: Ground) -> None:
     ground.register(max_pages=2)
     ground.answer = too_much
@@ -214,6 +223,7 @@ def test_a_transient_error_is_retried_and_never_halves(ground: Ground) -> None:
     assert ground.chunk(job.id, 0).retry_count == 1
 
 
+@pytest.mark.slow
 def test_a_processor_that_returns_too_few_pages_is_a_bug_and_remembers_nothing(ground: Ground) -> None:
     ground.register(max_pages=4)
     ground.answer = lambda chunk: as_pages(chunk)[:-1]

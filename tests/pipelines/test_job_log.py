@@ -46,6 +46,7 @@ def failing(page: int, error: Callable[[], Exception]) -> Callable[[Chunk], Sequ
     return answer
 
 
+@pytest.mark.slow
 def test_the_retry_of_a_document_can_be_followed_in_the_log(ground: Ground, heard: Heard) -> None:
     ground.answer = failing(2, lambda: Permanent("it is down", error_class="service_unavailable"))
     job = ground.run(pdf(3))
@@ -68,6 +69,7 @@ def test_the_retry_of_a_document_can_be_followed_in_the_log(ground: Ground, hear
     assert of(heard, "all_chunks_completed_merging") == [{"job_id": job.id, "chunks": 3, "holes": 0}]
 
 
+@pytest.mark.slow
 def test_an_automatic_retry_names_job_and_chunk(ground: Ground, heard: Heard) -> None:
     ground.answer = failing(1, lambda: Retry("down", error_class="network_error", delay_s=0))
     job = ground.run(pdf(1), max_retries=1)
@@ -75,6 +77,7 @@ def test_an_automatic_retry_names_job_and_chunk(ground: Ground, heard: Heard) ->
     assert (line["job_id"], line["chunk"], line["error_class"]) == (job.id, "chunk 0, page 1", "network_error")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "gone"])
 def test_a_result_that_was_lost_is_in_the_log(ground: Ground, heard: Heard, damage: str) -> None:
     ground.answer = failing(2, lambda: Permanent("it is down", error_class="service_unavailable"))

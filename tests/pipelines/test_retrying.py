@@ -26,6 +26,7 @@ def failing_on(page: int) -> object:
     return answer
 
 
+@pytest.mark.slow
 def test_ten_completed_and_one_failed_reprocesses_exactly_one_and_reads_ten_from_storage(ground: Ground) -> None:
     ground.register(max_pages=1)
     ground.answer = failing_on(7)  # type: ignore[assignment]
@@ -44,6 +45,7 @@ def test_ten_completed_and_one_failed_reprocesses_exactly_one_and_reads_ten_from
     assert events["chunk_permanently_failed"]["index"] == 6
 
 
+@pytest.mark.slow
 def test_a_chunk_that_was_retried_three_times_is_refused_without_force(ground: Ground) -> None:
     ground.register(max_pages=1)
     ground.answer = failing_on(2)  # type: ignore[assignment]
@@ -65,6 +67,7 @@ def test_a_chunk_that_was_retried_three_times_is_refused_without_force(ground: G
     assert ground.job(job.id).status is COMPLETED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "gone"])
 def test_one_flipped_byte_or_a_missing_file_is_redone_and_never_served(ground: Ground, damage: str) -> None:
     ground.register(max_pages=1)
@@ -95,6 +98,7 @@ def test_one_flipped_byte_or_a_missing_file_is_redone_and_never_served(ground: G
         assert events["chunk_result_load_failed"]["expected"] == stored
 
 
+@pytest.mark.slow
 def test_a_damaged_result_of_before_is_not_used_again(ground: Ground) -> None:
     ground.register(max_pages=1)
     first = ground.run(pdf(2))

@@ -140,6 +140,7 @@ async def test_a_page_that_was_scanned_the_wrong_way_round_is_turned(turn: int) 
     assert 0 <= top < bottom <= 1
 
 
+@pytest.mark.slow
 @in_loop
 async def test_upright_pages_are_recognized_once_and_empty_ones_looked_at_again() -> None:
     here = Here()
@@ -174,6 +175,7 @@ def tesseracts() -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where only Linux has them")
 @in_loop
 async def test_canceled_it_leaves_no_tesseract_behind() -> None:

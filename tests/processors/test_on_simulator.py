@@ -255,6 +255,7 @@ def test_without_a_breaker_an_outage_fails_a_one_chunk_document(made: Made, sim:
     assert (chunk.status, chunk.retry_count, chunk.reschedule_count) == (Status.FAILED, 3, 0)
 
 
+@pytest.mark.slow
 def test_a_chunk_that_is_too_much_for_the_provider_is_cut_smaller(made: Made, sim: Simulated) -> None:
     sim.change(docai={"max_pages_imageless": 4})
     app = made(max_pages=10)
@@ -263,6 +264,7 @@ def test_a_chunk_that_is_too_much_for_the_provider_is_cut_smaller(made: Made, si
     assert all(page["processor"] == "docai" for page in merged["pages"])
 
 
+@pytest.mark.slow
 def test_with_images_chunks_are_cut_before_they_are_sent(made: Made, sim: Simulated) -> None:
     merged = read(made(), pages(20), imageless=False)
     assert len(merged["pages"]) == 20
@@ -314,6 +316,7 @@ def test_a_quota_that_is_used_up_parks_the_limit(made: Made, sim: Simulated) -> 
     assert Status.FAILED not in {task.status for task in chunks(app, identifier)}
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_any_file_that_is_left(made: Made, sim: Simulated, tmp_path: Path) -> None:
     sim.fault("docai.process", "401")
     app = made(max_pages=1)

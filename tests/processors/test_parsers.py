@@ -107,6 +107,7 @@ def test_a_child_that_crashes_or_talks_rubbish_is_replaced(
     with_parsers(scenario)
 
 
+@pytest.mark.slow
 def test_c_code_that_aborts_for_want_of_memory_is_told_from_a_crash() -> None:
     async def scenario(parsers: Parsers) -> None:
         assert await failing(parsers.call("abort_when_full", {})) == "parser_memory"
@@ -178,6 +179,7 @@ def test_two_calls_run_at_once_and_a_third_waits_for_a_child() -> None:
     with_parsers(scenario, size=2)
 
 
+@pytest.mark.slow
 def test_short_calls_share_one_child_and_long_ones_get_a_second() -> None:
     async def scenario(parsers: Parsers) -> None:
         await _pid(parsers)

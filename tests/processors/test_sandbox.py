@@ -147,6 +147,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["sleep", "forget"])
 def test_children_end_with_a_parent_that_is_killed(verb: str, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("one", "other", "sign")]

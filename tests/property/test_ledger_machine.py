@@ -16,22 +16,26 @@ from tests.servers.server import Server
 pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_memory_ledger_does_what_the_model_says(share: float) -> None:
     run(ledger_machine(MemoryLedger), examples=share * 100)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_sqlite_ledger_does_what_the_model_says(tmp_path: Path, share: float) -> None:
     run(sqlite_machine(tmp_path), examples=share * 20)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_postgres_ledger_does_what_the_model_says(postgres_server: Server, share: float) -> None:
     with fresh_schema(postgres_server) as address:
         run(postgres_machine(address), examples=share * 8)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_objects_ledger_does_what_the_model_says(share: float) -> None:
     run(objects_machine(), examples=share * 6)

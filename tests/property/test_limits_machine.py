@@ -28,6 +28,7 @@ def memory_limits(clock: HandClock) -> MemoryLimits:
     return MemoryLimits(clock=clock)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_limits_in_sqlite_do_what_the_judge_allows(tmp_path: Path, share: float) -> None:
     files = (tmp_path / f"{number}.db" for number in itertools.count())
@@ -71,6 +72,7 @@ def test_the_limits_in_postgres_do_what_the_judge_allows(postgres_server: Server
         run(limit_machine(postgres_limits), examples=share * 25)
 
 
+@pytest.mark.slow
 @short_and_long
 def test_the_limits_in_memory_do_what_the_judge_allows(share: float) -> None:
     run(limit_machine(memory_limits), examples=share * 60)

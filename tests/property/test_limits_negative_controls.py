@@ -250,6 +250,7 @@ def test_the_machine_finds_a_broken_store(broken: Break, monkeypatch: Patch) -> 
         run_until_failure(limit_machine(memory_limits), examples=EXAMPLES)
 
 
+@pytest.mark.slow
 def test_a_sound_store_passes_the_same_checks() -> None:
     assert _failures(stop=False) == []
     run_until_failure(limit_machine(memory_limits), examples=10)

@@ -357,6 +357,7 @@ def test_a_mistake_in_lua_is_found(mistake: str, valkey_server: Server) -> None:
             run_state_machine_as_test(_machine(store), settings=unshrunk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong", "drive"),
     [

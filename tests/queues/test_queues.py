@@ -130,6 +130,7 @@ def test_celery_loses_no_slot_with_a_child_for_each_task(corner: Corner, tasks: 
     assert corner.slots_lost() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [FEW, MANY])
 def test_dramatiq_loses_no_slot_also_when_it_is_killed(corner: Corner, tasks: int) -> None:
     send = f"from tests.queues.dramatiq_app import call\nfor _ in range({tasks}): call.send()"

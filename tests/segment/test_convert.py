@@ -181,6 +181,7 @@ def test_a_cell_in_the_last_row_is_no_harm(convert: Converter) -> None:
     assert "| 7 |" in convert(XLSX, written.tall_xlsx())[0]
 
 
+@pytest.mark.slow
 def test_a_sheet_of_several_pieces_is_read_whole(convert: Converter) -> None:
     assert convert(XLSX, written.full_xlsx(80))[0].count(" 1 ") == 80_000
 

@@ -71,6 +71,7 @@ def test_google_finds_languages_and_the_model_tags_and_each_is_asked_once_for_ea
     assert (len(sim.calls("translate.detect")), len(sim.calls("openai.chat"))) == (3, 3)
 
 
+@pytest.mark.slow
 def test_without_google_the_model_finds_the_language_too(made: Made, sim: Simulated) -> None:
     here = made()
     assert [each["lang_by"] for each in here.articles(here.run(TEXT))] == ["llm"] * 3
@@ -113,6 +114,7 @@ def test_nor_is_the_models_own_word_for_the_language(made: Made, sim: Simulated)
     assert len(sim.calls("openai.chat")) == 3
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_slow_or_down_is_passed_over_and_the_record_says_so(made: Made, sim: Simulated) -> None:
     here = made(google="on", language_google_timeout_s="0.3")
     sim.fault("translate.detect", "hang s=5", times=1)

@@ -200,6 +200,7 @@ def test_an_article_is_retried_alone(here: Ground) -> None:
     assert sorted(here.calls) == [1, 2, 2, 3]
 
 
+@pytest.mark.slow
 def test_what_was_answered_is_not_asked_again_in_another_job(here: Ground) -> None:
     here.register(answered)
     first = here.run(TEXT, processor="mine")
@@ -223,6 +224,7 @@ def test_what_was_answered_before_a_worker_was_lost_is_not_asked_again(
     assert here.calls == [1]
 
 
+@pytest.mark.slow
 def test_an_article_that_fails_for_good_fails_the_job_or_is_named(here: Ground) -> None:
     async def refuse(ctx: Context, chunk: Chunk) -> bytes:
         if chunk.page_start == 2:
@@ -238,6 +240,7 @@ def test_an_article_that_fails_for_good_fails_the_job_or_is_named(here: Ground) 
     assert result["articles"][1]["text"].startswith("## Wehr")
 
 
+@pytest.mark.slow
 def test_what_a_processor_answers_is_checked(here: Ground) -> None:
     wrong = [
         b"no",
@@ -290,6 +293,7 @@ def test_what_is_no_document_is_refused_before_anything_is_stored(here: Ground) 
     assert not (here.folder / "blobs").exists()
 
 
+@pytest.mark.slow
 def test_a_name_that_points_elsewhere_is_only_a_label(here: Ground) -> None:
     job = here.run(TEXT, name="../../etc/pass\x00wd\u202e.md")
     assert job.label == "passwd.md"

@@ -62,6 +62,7 @@ def holding(name: str, manner: str = "wait", end: signal.Signals = signal.SIGKIL
             run.send_signal(end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", holder.RECIPES)
 def test_killed_run_leaves_nothing(name: str) -> None:
     with holding(name) as held:
@@ -84,6 +85,7 @@ def test_run_that_forgets_to_close_leaves_nothing(manner: str) -> None:
     wait_until_gone(held.pid, held.paths)
 
 
+@pytest.mark.slow
 def test_child_of_a_killed_run_does_not_keep_the_server() -> None:
     with holding("valkey", "wait with a forked child") as held:
         pass

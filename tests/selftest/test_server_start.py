@@ -97,6 +97,7 @@ def test_server_that_did_not_start_leaves_no_folder(monkeypatch: pytest.MonkeyPa
     assert [folder.exists() for folder in folders] == [False]
 
 
+@pytest.mark.slow
 def test_port_that_another_program_took_is_replaced() -> None:
     class Robbed(valkey.Valkey):
         def command(self, place: Place) -> Command:
@@ -122,6 +123,7 @@ def test_reserved_ports_are_never_given_twice() -> None:
             reserved.release()
 
 
+@pytest.mark.slow
 def test_postgres_runs_without_user_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_user, "_works", lambda *_, **__: False)
     with postgres.postgres(own=True) as server, psycopg.connect(server.url) as connection:

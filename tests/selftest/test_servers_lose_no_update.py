@@ -73,6 +73,7 @@ def test_dynamodb_updates_only_under_the_condition(
         assert result.final == [LIMIT]
 
 
+@pytest.mark.slow
 @protection
 def test_postgres_lets_one_writer_hold_a_row(crowd: Crowd, postgres_server: Server, *, atomic: bool) -> None:
     with fresh_database(postgres_server) as dsn:

@@ -30,6 +30,7 @@ def service(here: Ground) -> Iterator[Service]:
         yield running
 
 
+@pytest.mark.slow
 def test_articles_are_handed_out_while_others_are_being_tagged(here: Ground, service: Service) -> None:
     async def answer(_: Context, chunk: Chunk) -> bytes:
         if chunk.page_start == 2:
@@ -61,6 +62,7 @@ def test_articles_are_handed_out_while_others_are_being_tagged(here: Ground, ser
     assert found.headers["forebay-untagged"] == "2-2"
 
 
+@pytest.mark.slow
 def test_pages_that_were_not_cut_into_articles_yet_are_holes(here: Ground, service: Service) -> None:
     ledger, lanes = here.app.ledger, ("segment.articles", "ocr.local")
     for lane in lanes:

@@ -206,6 +206,7 @@ def test_a_body_that_ends_too_early_leaves_no_row(service: Service, app: Forebay
     assert app.ledger.list_tasks(Query()).items == ()
 
 
+@pytest.mark.slow
 def test_a_head_that_does_not_come_is_let_go_and_others_are_not_affected(app: Forebay) -> None:
     with serving(app, headers_within_s=1.0) as service:
         with socket.create_connection(service.place, 10) as slow, socket.create_connection(service.place, 10) as silent:

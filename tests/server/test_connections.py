@@ -52,6 +52,7 @@ def served_with_few_files(home: Path, log: Path) -> Iterator[tuple[httpx2.Client
                 process.kill()
 
 
+@pytest.mark.slow
 def test_a_flood_of_idle_connections_leaves_the_server_answering(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with served_with_few_files(tmp_path, log) as (client, process), ExitStack() as stack:

@@ -102,6 +102,7 @@ def test_a_result_has_an_etag_and_ranges(service: Service) -> None:
     assert service.get(path, params={"format": "md"}).headers["etag"] != etag
 
 
+@pytest.mark.slow
 def test_a_range_of_a_result_that_was_made_anew_gets_the_whole(service: Service) -> None:
     job_id = service.submit()
     work(service.app)
@@ -288,6 +289,7 @@ def test_a_key_stands_for_one_request(service: Service, app: Forebay) -> None:
     assert jobs(app) == 2
 
 
+@pytest.mark.slow
 def test_the_key_of_a_server_that_was_killed_is_free_when_it_said_so(
     service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +361,7 @@ def test_while_a_request_is_read_its_key_is_taken(
     assert service.submit(headers=key) == answers[0].json()["id"]
 
 
+@pytest.mark.slow
 def test_who_prefers_to_wait_gets_the_end(service: Service) -> None:
     waited = service.post("/v1/jobs", content=DOCUMENT, headers=PDF | {"prefer": "respond-async, wait=1"})
     assert waited.status_code == 202
@@ -423,6 +426,7 @@ def test_a_document_that_could_not_even_be_opened_says_why_for_good(service: Ser
         assert ".." not in found["detail"]
 
 
+@pytest.mark.slow
 def test_what_was_read_so_far_is_handed_out_with_its_holes(service: Service, app: Forebay, tmp_path: Path) -> None:
     ground = Ground(app, tmp_path)
     ground.register(max_pages=2)

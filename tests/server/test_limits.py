@@ -157,6 +157,7 @@ def test_slots_of_a_limit_that_there_is_not_are_a_404(limited: Service) -> None:
         problem(limited.client.request(method, f"/v1/limits/api/slots/{NOBODY}"), 410, "slot_lost")
 
 
+@pytest.mark.slow
 def test_who_stands_in_line_gets_the_slot_that_is_given_back(limited: Service) -> None:
     path = "/v1/limits/api/slots"
     held = [limited.post(path, json=NONE).headers["location"] for _ in range(2)]
@@ -220,6 +221,7 @@ def age_calls(app: Forebay, ms: int) -> None:
     app.limiter._store.change("api", step)
 
 
+@pytest.mark.slow
 def test_a_tenant_does_not_keep_a_slot_beyond_its_share_for_longer_than_a_call_may_take(app: Forebay) -> None:
     app.limiter.define(Limit("api", in_flight=4, lease_s=15, call_timeout_s=60))
     with serving(app, slots_share=0.5) as service:
@@ -293,6 +295,7 @@ def test_a_key_for_slots_can_do_nothing_else(limited: Service) -> None:
         problem(limited.client.request(method, path, headers=only), 403, "missing_scope")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "taken"), [(0.5, 2), (1.0, 4)])
 def test_a_tenant_has_a_share_of_the_slots_while_others_use_the_limit(app: Forebay, share: float, taken: int) -> None:
     """With a share of 1.0, the control, one tenant takes all that is left."""

@@ -59,6 +59,7 @@ def test_whoever_waits_for_a_task_is_told_that_the_ledger_was_migrated(migrated:
         app.wait(task.id, timeout_s=20)
 
 
+@pytest.mark.slow
 def test_a_watching_run_ends_when_a_newer_version_migrates_its_ledger(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

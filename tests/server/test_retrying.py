@@ -37,6 +37,7 @@ def exhausted(ground: Ground, service: Service) -> str:
     return job_id
 
 
+@pytest.mark.slow
 def test_a_job_without_retries_is_refused_by_name_and_runs_again_by_force(service: Service, ground: Ground) -> None:
     job_id = exhausted(ground, service)
     path = f"/v1/jobs/{job_id}"

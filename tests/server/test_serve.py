@@ -60,6 +60,7 @@ def test_one_command_serves_and_works(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
+@pytest.mark.slow
 def test_without_a_worker_nothing_runs(tmp_path: Path) -> None:
     with served(tmp_path, "--no-worker") as (client, process):
         job_id = client.post("/v1/jobs", content=DOCUMENT, headers=PDF).json()["id"]
@@ -84,6 +85,7 @@ def test_a_drained_worker_leaves_the_server_to_go_on(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_fails_leaves_a_line_in_the_log_and_ends_the_server(tmp_path: Path) -> None:
     with served(tmp_path) as (_, process):
         migrate_further(f"sqlite:///{tmp_path / 'forebay.db'}")

@@ -45,6 +45,7 @@ def listened(
         return [event for event in told(answer.iter_lines()) if "event" in event]
 
 
+@pytest.mark.slow
 def test_a_job_tells_each_of_its_events_once_and_ends(service: Service) -> None:
     job_id = service.submit()
     path = f"/v1/jobs/{job_id}/events"

@@ -154,6 +154,7 @@ def test_a_trickle_that_was_fast_enough_at_first_is_cut_off(app: Forebay) -> Non
         assert b"too_slow" in answer
 
 
+@pytest.mark.slow
 def test_the_time_that_the_server_takes_is_not_the_senders(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that is slow for longer than a sender may be must not cost the sender their upload."""
     writing = app.blobs.writing

@@ -52,6 +52,7 @@ def orphans(pdf: pikepdf.Pdf) -> list[str]:
     return wrong
 
 
+@pytest.mark.slow
 def test_all_marked_content_of_a_tagged_document_hangs_in_its_tree(clients: Clients) -> None:
     with pikepdf.open(io.BytesIO(tagged(clients))) as pdf:
         assert pdf.Root.MarkInfo.Marked
@@ -134,6 +135,7 @@ def test_a_month_of_transactions_runs_out_and_comes_back(clients: Clients, sim: 
     assert sim.verdict()["quotas"]["adobe"]["month"] == {"limit": 30, "unit": "transactions", "used": 30}
 
 
+@pytest.mark.slow
 def test_jobs_at_once_are_a_quota_of_their_own(clients: Clients, sim: Simulated) -> None:
     sim.change(quotas={"adobe.job": {"in_flight": 1}}, latency={"adobe.job": {"s": 1.5}})
     first = clients.autotag()
@@ -156,6 +158,7 @@ def test_a_token_runs_out_in_the_middle_of_a_job(clients: Clients, sim: Simulate
     assert clients.adobe("POST", "/assets", json={"mediaType": PDF}).json()["error_code"] == "401013"
 
 
+@pytest.mark.slow
 def test_a_request_id_is_given_back(clients: Clients) -> None:
     answer = clients.http.post("/token", data={"client_id": "a"}, headers={"x-request-id": "mine"})
     assert (answer.status_code, answer.headers["x-request-id"]) == (400, "mine")

@@ -36,6 +36,7 @@ calls = [3, 5]
 """
 
 
+@pytest.mark.slow
 def test_it_tells_where_it_is_and_ends_with_its_verdict() -> None:
     options = ["--quota", "openai=1,10/60", "--latency", "openai=0.01"]
     with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True) as process:
@@ -66,6 +67,7 @@ def test_it_ends_on_sigterm_while_a_call_hangs() -> None:
         assert process.wait(50) == 0
 
 
+@pytest.mark.slow
 def test_a_file_and_options_make_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)

@@ -28,6 +28,7 @@ def test_every_token_line_and_block_is_anchored_in_the_text(clients: Clients) ->
     assert "".join(anchored(found, page["layout"]) for page in found["pages"]) == found["text"]
 
 
+@pytest.mark.slow
 def test_zeros_are_left_out_and_offsets_are_strings(clients: Clients) -> None:
     first = clients.docai().json()["document"]["pages"][0]
     assert first["tokens"][0]["layout"]["textAnchor"] == {"textSegments": [{"endIndex": "4"}]}

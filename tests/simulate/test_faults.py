@@ -63,6 +63,7 @@ def test_a_502_is_html(clients: Clients) -> None:
         answer.json()
 
 
+@pytest.mark.slow
 def test_a_refused_call_is_neither_admitted_nor_paid(clients: Clients, sim: Simulated) -> None:
     for fault in ("429", "500", "401", "quota"):
         clients.docai(fault=fault)
@@ -78,6 +79,7 @@ def test_bodies_that_are_no_answer(clients: Clients, sim: Simulated, fault: str)
     assert (last(sim)["paid"], last(sim)["whole"]) == (True, False)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_small_only_until_it_is_unpacked(clients: Clients) -> None:
     with clients.http.stream("POST", CHAT, json=chat(), headers=BEARER | {"x-simulate": "bomb"}) as answer:
         packed = b"".join(answer.iter_raw())
@@ -120,6 +122,7 @@ def ended(sim: Simulated) -> dict[str, object]:
     return sim.calls()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sticky", [False, True])
 def test_work_for_a_client_that_has_gone(clients: Clients, sim: Simulated, *, sticky: bool) -> None:
     sim.change(latency={"openai": {"s": 1.2}}, sticky=sticky)
@@ -144,6 +147,7 @@ def test_a_script_says_which_calls_fail(clients: Clients, sim: Simulated) -> Non
     assert [clients.docai().status_code for _ in range(2)] == [503, 200]
 
 
+@pytest.mark.slow
 def test_a_share_of_all_calls_fails_and_the_same_ones_each_time(clients: Clients, sim: Simulated) -> None:
     runs = []
     for _ in range(2):

@@ -21,6 +21,7 @@ def answered(clients: Clients, shape: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_an_answer_has_the_shape_of_its_schema_and_the_words_of_its_question(clients: Clients) -> None:
     schema = {
         "type": "object",

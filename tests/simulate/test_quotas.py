@@ -156,6 +156,7 @@ def test_quotas_change_while_it_runs(clients: Clients, sim: Simulated) -> None:
     assert sim.verdict()["quotas"] == {}
 
 
+@pytest.mark.slow
 def test_without_a_quota_nothing_is_refused_and_the_judge_sees_what_came(clients: Clients, sim: Simulated) -> None:
     sim.change(latency={"docai": {"s": 1.0}})
     assert set(clients.at_once([process()] * 6, path=PROCESS)) == {200}

@@ -268,6 +268,7 @@ class TestBlobs:
             blobs.sweep(keep, older_than_s=0, now=time.time() + 60)
         assert blobs.exists(ref)
 
+    @pytest.mark.slow
     def test_a_sweep_asks_for_many_blobs_at_a_time_and_deletes_all_that_nobody_wants(self, blobs: Blobs) -> None:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda n: blobs.put("t", str(n).encode()), range(600)))
@@ -297,6 +298,7 @@ class TestBlobs:
         assert len(list(blobs.list("t"))) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["seaweedfs_server", "ministack_server"])
 def test_a_bucket_that_does_not_exist_is_unreachable_and_no_lost_blob(
     server: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

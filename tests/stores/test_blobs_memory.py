@@ -62,5 +62,6 @@ def test_putting_and_opening_100_mib_stays_flat(address: str) -> None:
     assert growth_mib(address, "stream") < MAX_GROWTH_MIB
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_the_whole_is_seen_by_this_measure(tmp_path: Path) -> None:
     assert growth_mib(tmp_path.as_uri(), "whole") > MIB

@@ -350,6 +350,7 @@ class TestListener:
         self.tell(server, "c", "again")
         wait_for(lambda: heard == ["", "again"])
 
+    @pytest.mark.slow
     def test_nobody_waits_for_a_server_that_is_away(self) -> None:
         with postgres(own=True) as server:
             url = server.url

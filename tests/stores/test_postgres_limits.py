@@ -193,6 +193,7 @@ class TestTheTable:
             store.read(LIMIT)
         store.close()
 
+    @pytest.mark.slow
     def test_its_rows_are_replaced_where_they_are(self, url: str) -> None:
         """Each update stays in its page (HOT): the table and its index do not grow with the number of requests."""
         store = PostgresLimits(url)

@@ -136,6 +136,7 @@ def test_a_process_that_is_killed_in_a_step_holds_up_nobody(server: Server, stor
         assert time.monotonic() - begun < 20
 
 
+@pytest.mark.slow
 def test_a_process_that_is_frozen_in_a_step_is_cut_off(server: Server, store: PostgresLimits) -> None:
     define(store, 2)
     with _stuck(server.url) as child:
@@ -180,6 +181,7 @@ def _stuck(url: str) -> Iterator[subprocess.Popen[str]]:
         child.communicate()
 
 
+@pytest.mark.slow
 def test_a_lock_that_somebody_keeps_is_told_in_time(server: Server, store: PostgresLimits) -> None:
     define(store, 1)
     with psycopg.connect(server.url) as holder:
@@ -254,5 +256,6 @@ with store._links.use() as link:
 """
 
 
+@pytest.mark.slow
 def test_a_child_of_a_fork_has_connections_of_its_own(server: Server) -> None:
     a_child_of_a_fork_is_apart(PostgresLimits, TELL, server.url)

@@ -37,6 +37,7 @@ def address(postgres_server: Server) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 def test_processes_that_come_at_once_make_the_tables_once(address: str) -> None:
     command = [sys.executable, "-c", OPENS, address]
     started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]

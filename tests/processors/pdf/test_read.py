@@ -231,6 +231,7 @@ def test_a_wrong_checksum_alone_is_no_damage() -> None:
     assert texts(page) == [ENGLISH]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["content", "form"])
 def test_a_bomb_is_refused_wherever_it_is(place: str) -> None:
     packer = zlib.compressobj(9)
