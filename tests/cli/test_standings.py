@@ -186,7 +186,7 @@ def test_people_read_the_same(here: Ground, scene: Scene) -> None:
     assert lines[0] == "1. limit: limit 'api' has 2/2 calls in flight"
     assert lines[1] == f"2. line: 1 tasks are ahead of it in lane '{LANE}'"
     assert lines[2] == "position: 2 in its lane"
-    assert re.match(r"starts: about (1\d|20)( |\.)", lines[3])
+    assert lines[3].startswith("starts: about 2")
     assert lines[-1] == "more workers would not help (in_flight 2/2 binds)"
     got = {key: value.strip() for key, _, value in (line.partition(":") for line in here.ok("get", scene.ids[1]).lines)}
     assert (got["wait_reason"], got["limit"], got["position"], got["more_workers_help"]) == ("limit", "api", "2", "no")

@@ -20,6 +20,8 @@ from forebay.testing.limits.machine import limit_machine
 from forebay.testing.limits.process import Process
 from tests.property.machines import run_until_failure
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 600
 Patch = pytest.MonkeyPatch
 Break = Callable[[Patch], None]

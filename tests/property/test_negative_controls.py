@@ -24,6 +24,8 @@ from forebay.testing.machine import ledger_machine
 from forebay.testing.workers import Worker
 from tests.property.machines import run_until_failure
 
+pytestmark = pytest.mark.slow
+
 BROKEN = [UnfencedLedger, RowCountingLedger, NumberlessLedger, ForgetfulLedger, RestlessLedger, SilentLedger]
 EXAMPLES = 300  # it stops at the first that fails; the rarest flaw needs a callback, a cancel and an end in one run
 

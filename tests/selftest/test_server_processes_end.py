@@ -19,6 +19,8 @@ from tests.selftest.traces import is_alive, traces, wait_until_gone
 from tests.servers import valkey
 from tests.servers.process import ServerProcess, started
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(holder.__file__).parents[2]
 START_WITHIN_S = 120.0
 FORKING = """
@@ -62,7 +64,6 @@ def holding(name: str, manner: str = "wait", end: signal.Signals = signal.SIGKIL
             run.send_signal(end)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", holder.RECIPES)
 def test_killed_run_leaves_nothing(name: str) -> None:
     with holding(name) as held:
@@ -85,7 +86,6 @@ def test_run_that_forgets_to_close_leaves_nothing(manner: str) -> None:
     wait_until_gone(held.pid, held.paths)
 
 
-@pytest.mark.slow
 def test_child_of_a_killed_run_does_not_keep_the_server() -> None:
     with holding("valkey", "wait with a forked child") as held:
         pass
@@ -112,7 +112,6 @@ def test_child_with_its_own_session_ends_with_the_server(end: Callable[[ServerPr
         assert not is_alive(pid)
 
 
-@pytest.mark.slow
 def test_killed_pytest_leaves_nothing(tmp_path: Path) -> None:
     report = tmp_path / "report"
     (tmp_path / "test_hold.py").write_text(

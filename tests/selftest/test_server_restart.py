@@ -18,6 +18,8 @@ from tests.servers.seaweedfs import seaweedfs
 from tests.servers.server import Server
 from tests.servers.valkey import valkey
 
+pytestmark = pytest.mark.slow
+
 
 def restart(server: Server, end: Callable[[Server], None]) -> None:
     before = server.pid
@@ -29,7 +31,6 @@ def restart(server: Server, end: Callable[[Server], None]) -> None:
     assert is_alive(server.pid)
 
 
-@pytest.mark.slow
 def test_postgres_keeps_its_rows() -> None:
     with postgres(own=True, durable=True) as server:
         with psycopg.connect(server.url) as connection:
@@ -51,7 +52,6 @@ def test_valkey_keeps_its_keys() -> None:
 
 
 # Not stop: it takes seven seconds and is the same to the data.
-@pytest.mark.slow
 def test_seaweedfs_keeps_its_objects() -> None:
     with seaweedfs(own=True) as server:
         s3_client(server.url).create_bucket(Bucket="kept")
@@ -60,7 +60,6 @@ def test_seaweedfs_keeps_its_objects() -> None:
         assert obstore.get(s3_store(server.url, "kept"), "object").bytes() == b"7"
 
 
-@pytest.mark.slow
 def test_ministack_forgets_everything() -> None:
     with ministack(own=True) as server:
         for end in (Server.stop, Server.kill):

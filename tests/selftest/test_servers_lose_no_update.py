@@ -11,6 +11,8 @@ from tests.servers.fresh import fresh_bucket, fresh_database, fresh_prefix, fres
 from tests.servers.ministack import MiniStackServer
 from tests.servers.server import Server
 
+pytestmark = pytest.mark.slow
+
 protection = pytest.mark.parametrize("atomic", [True, False], ids=["protected", "unprotected"])
 
 
@@ -20,7 +22,6 @@ def crowd() -> Iterator[Crowd]:
         yield crowd
 
 
-@pytest.mark.slow
 @protection
 def test_seaweedfs_creates_an_object_once(crowd: Crowd, seaweedfs_server: Server, *, atomic: bool) -> None:
     # The losers of a protected turn wait for seconds.
@@ -31,7 +32,6 @@ def test_seaweedfs_creates_an_object_once(crowd: Crowd, seaweedfs_server: Server
     assert (not result.disputed_turns) is atomic
 
 
-@pytest.mark.slow
 @protection
 def test_ministack_creates_an_object_once(crowd: Crowd, ministack_server: MiniStackServer, *, atomic: bool) -> None:
     with fresh_bucket(ministack_server) as bucket:
@@ -40,7 +40,6 @@ def test_ministack_creates_an_object_once(crowd: Crowd, ministack_server: MiniSt
     assert (not result.disputed_turns) is atomic
 
 
-@pytest.mark.slow
 @protection
 def test_seaweedfs_replaces_only_the_object_that_was_read(
     crowd: Crowd, seaweedfs_server: Server, *, atomic: bool
@@ -50,7 +49,6 @@ def test_seaweedfs_replaces_only_the_object_that_was_read(
     assert (result.lost_updates == 0) is atomic
 
 
-@pytest.mark.slow
 @protection
 def test_ministack_replaces_only_the_object_that_was_read(
     crowd: Crowd, ministack_server: MiniStackServer, *, atomic: bool
@@ -60,7 +58,6 @@ def test_ministack_replaces_only_the_object_that_was_read(
     assert (result.lost_updates == 0) is atomic
 
 
-@pytest.mark.slow
 @protection
 @pytest.mark.parametrize("kind", [ItemCounter, ItemLimit])
 def test_dynamodb_updates_only_under_the_condition(
@@ -73,7 +70,6 @@ def test_dynamodb_updates_only_under_the_condition(
         assert result.final == [LIMIT]
 
 
-@pytest.mark.slow
 @protection
 def test_postgres_lets_one_writer_hold_a_row(crowd: Crowd, postgres_server: Server, *, atomic: bool) -> None:
     with fresh_database(postgres_server) as dsn:

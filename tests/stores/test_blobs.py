@@ -56,7 +56,7 @@ def ministack_bucket(ministack_server: Server) -> Iterator[str]:
         yield bucket
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=[*PLACES[:-1], pytest.param(PLACES[-1], marks=pytest.mark.slow)])
 def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "folder":
         return tmp_path.as_uri()

@@ -199,5 +199,6 @@ class TestOnValkey(RedisCase):
 
 
 @pytest.mark.skipif(not HAS_WHEEL, reason="Redis 6.2 has a wheel for Linux and Python 3.11 only")
+@pytest.mark.slow
 class TestOnRedis62(RedisCase):
     kind = "redis62"

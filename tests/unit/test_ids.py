@@ -52,6 +52,7 @@ def test_equal_parts_give_equal_ids(parts: tuple[str, ...]) -> None:
     assert check_id(derived_id(*parts)) == derived_id(*parts)
 
 
+@pytest.mark.slow
 @given(PARTS, PARTS)
 def test_different_parts_give_different_ids(one: tuple[str, ...], other: tuple[str, ...]) -> None:
     assert (derived_id(*one) == derived_id(*other)) == (one == other)
@@ -134,6 +135,7 @@ def test_a_value_that_cannot_be_printed_is_shown_by_its_type(value: object) -> N
     assert re.fullmatch(r"<\w+>", shown(value))
 
 
+@pytest.mark.slow
 def test_printable_text_stays_and_the_rest_is_escaped() -> None:
     assert printable("Übergröße 1") == "Übergröße 1"
     assert printable("a\n\x1b[2J\u202e") == "a\\n\\x1b[2J\\u202e"

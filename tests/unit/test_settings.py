@@ -367,6 +367,7 @@ def test_the_variables_of_other_segmenters_are_read_below_our_own_names(tmp_path
     assert settings.unknown_variables() == []
 
 
+@pytest.mark.slow
 def test_what_is_of_no_use_here_is_told_and_harmless(tmp_path: Path) -> None:
     environ = {**HOME, "MIMETYPE_MAGIC_LOOKAHEAD": "5000", "LLM_BACKEND": "ollama"}
     settings = load(environ=environ, cwd=tmp_path)

@@ -70,6 +70,7 @@ def test_pauses_grow_to_a_bound_and_are_short_again_when_it_works() -> None:
     assert failures.report("forebay-test", RuntimeError()) == FIRST_PAUSE_S
 
 
+@pytest.mark.slow
 def test_a_subscriber_or_log_that_raises_does_not_end_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     def bad(*_: object, **__: object) -> None:
         raise OSError

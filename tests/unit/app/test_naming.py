@@ -79,6 +79,7 @@ _NAMES = st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(_NAMES, unique_by=str.casefold, min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_no_two_outputs_are_the_same_and_order_does_not_matter(paths: list[str], chance: object) -> None:
     found = names(*paths)

@@ -49,6 +49,7 @@ def _run(folder: Path, *arguments: str, stdin: str | None = None) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_script_is_found_by_its_file_and_a_module_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "some.py").write_text(SCRIPT + "print(locate(app))")
     assert _run(tmp_path, "some.py") == f"{tmp_path}/some.py:app"
@@ -63,6 +64,7 @@ def test_what_was_typed_in_is_found_nowhere_and_plain_functions_are_refused(tmp_
     assert said.startswith("None\n'plain' is a plain function")
 
 
+@pytest.mark.slow
 def test_a_script_that_works_when_it_is_imported_does_not_breed_workers(tmp_path: Path) -> None:
     (tmp_path / "eager.py").write_text(SCRIPT + WORKS_AT_ONCE)
     _run(tmp_path, "eager.py")

@@ -325,6 +325,7 @@ def test_a_put_between_the_last_look_and_the_deletion_is_undone_only_without_loc
     assert blobs.exists(ref) == (locks == "real")
 
 
+@pytest.mark.slow
 def test_putting_and_sweeping_the_same_blob_all_the_time_never_loses_it(root: Path, blobs: Blobs) -> None:
     stop = threading.Event()
     swept: list[int] = []

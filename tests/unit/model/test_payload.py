@@ -56,6 +56,7 @@ def reordered(value: Json) -> Json:
     return value
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_every_json_value_reads_back_equal_and_of_the_same_types(value: Json) -> None:
     assert repr(decode(encode(value))) == repr(value)
@@ -176,11 +177,13 @@ def test_as_many_values_as_fit_the_bound_are_taken() -> None:
         encode([1] * 11, max_bytes=21)
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_a_fingerprint_does_not_depend_on_the_order_of_keys(value: Json) -> None:
     assert fingerprint(encode(reordered(value))) == fingerprint(encode(value))
 
 
+@pytest.mark.slow
 @given(JSON, JSON)
 def test_different_values_have_different_fingerprints(one: Json, other: Json) -> None:
     canonical = [json.dumps(each, sort_keys=True) for each in (one, other)]

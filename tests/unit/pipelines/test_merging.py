@@ -215,6 +215,7 @@ def peak_of(consume: Callable[[Iterator[bytes]], object], page_count: int) -> in
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_ten_thousand_pages_are_merged_a_page_at_a_time() -> None:
     assert peak_of(lambda made: sum(map(len, made)), 10_000) < 1_000_000
 

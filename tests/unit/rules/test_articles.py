@@ -66,6 +66,7 @@ def test_what_is_added_at_the_end_leaves_the_articles_before_it_as_they_are(text
     assert after[-1].title == "New"
 
 
+@pytest.mark.slow
 @given(st.lists(TEXTS, min_size=1, max_size=6), SIZES)
 def test_an_article_knows_the_pages_of_its_first_and_last_letters(pages: list[str], max_size: int) -> None:
     text, starts = "", []

@@ -3,6 +3,7 @@ from __future__ import annotations
 import heapq
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ def test_a_job_of_two_is_not_starved_by_one_of_ten_thousand(served_before: int) 
     assert [flow for _, _, flow in waiting[:5]].count("small") == 2
 
 
+@pytest.mark.slow
 def test_a_huge_job_that_arrives_later_does_not_overtake_a_small_one() -> None:
     line = Waiting()
     line.arrive("small", "small")

@@ -352,6 +352,7 @@ BROKEN = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(BROKEN)
 def test_a_failure_names_every_chunk_exactly_once(holes: list[Hole]) -> None:
     text = failure_text(301, holes)
@@ -384,6 +385,7 @@ def test_pages_are_named_in_their_order_also_of_pieces_with_high_numbers() -> No
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [1, 2])
 def test_a_failure_names_all_of_ten_thousand_chunks_though_each_failed_in_its_own_words(apart: int) -> None:
     holes = [Hole(index, "bug", f"{index:x}" * 100) for index in range(0, 10_000, apart)]

@@ -497,6 +497,7 @@ HELD = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.integers(0, 4), st.integers(0, 4), st.lists(st.tuples(STEPS, JITTERS), min_size=15, max_size=40))
 def test_no_sequence_of_outcomes_gets_past_its_ceilings(
     max_retries: int, max_reschedules: int, steps: list[tuple[Outcome | str, float]]
@@ -538,6 +539,7 @@ def test_a_settle_always_carries_the_token_of_its_claim(held: Task, outcome: Out
     assert (settle.task_id, settle.job_id, settle.token) == (held.id, held.job_id, held.claim_count)
 
 
+@pytest.mark.slow
 @given(HELD, OUTCOMES, JITTERS)
 def test_a_task_that_waits_knows_why_and_until_when_and_one_that_ended_when(
     held: Task, outcome: Outcome, jitter: float
@@ -561,5 +563,6 @@ def test_what_failed_or_was_canceled_has_a_class_of_the_vocabulary(held: Task, o
         assert ending.error_text
 
 
+@pytest.mark.slow
 def test_a_task_that_was_lost_three_times_is_suspect() -> None:
     assert [suspect(task(lost_count=count)) for count in range(5)] == [False, False, False, True, True]
