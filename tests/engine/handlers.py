@@ -181,13 +181,13 @@ async def told(ctx: Context) -> dict[str, object]:
     return {"attempt": ctx.attempt, "tenant": ctx.tenant, "remaining": ctx.remaining_s, "tags": list(ctx.tags)}
 
 
-@app.task("pays", timeout_s=0.3, max_retries=0)
+@app.task("pays", timeout_s=2, max_retries=0)
 async def pays(ctx: Context) -> None:
     ctx.used("pages", "pages", 2)
     await asyncio.sleep(30)
 
 
-@app.task("pays_blocking", timeout_s=0.3, max_retries=0)
+@app.task("pays_blocking", timeout_s=2, max_retries=0)
 def pays_blocking(ctx: Context) -> None:
     ctx.used("pages", "pages", 3)
     time.sleep(30)
