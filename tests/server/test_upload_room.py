@@ -48,7 +48,8 @@ def admitted(said: list[bytes]) -> int:
 
 @pytest.fixture
 def pair(app: Forebay) -> Iterator[tuple[Service, dict[str, str], dict[str, str]]]:
-    with serving(app, keyed=True) as service:
+    # Room that does not depend on how many files this machine lets a process open.
+    with serving(app, keyed=True, uploads=UploadRoom()) as service:
         yield service, service.keyed("submit", tenant="a"), service.keyed("submit", tenant="b")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -110,6 +111,7 @@ def test_storage_takes_signed_addresses_and_nothing_else(clients: Clients) -> No
 def test_assets_are_gone_when_their_time_is_over(clients: Clients, sim: Simulated) -> None:
     sim.change(adobe={"asset_ttl_s": 0.001})
     asset = clients.adobe("POST", "/assets", json={"mediaType": PDF}).json()
+    time.sleep(0.01)
     gone = clients.http.put(asset["uploadUri"], content=b"x", headers={"content-type": PDF})
     assert (gone.status_code, "Request has expired" in gone.text) == (403, True)
     assert clients.adobe("GET", f"/assets/{asset['assetID']}").json()["error"]["code"] == "NOT_FOUND"
