@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -124,6 +125,21 @@ def test_doctor_distrusts_an_old_sqlite_and_a_clock_that_lags(here: Ground, monk
     monkeypatch.setattr("forebay.cli.checkup.time.time", lambda: 1.0)
     failed = {each.name for each in findings(Common()) if each.verdict == "fail"}
     assert {"sqlite", "clock"} <= failed
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "verdict"),
+    [(256, 512, "warn"), (256, 4096, "ok"), (256, resource.RLIM_INFINITY, "ok")],
+)
+def test_doctor_warns_of_a_hard_limit_of_few_files(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, verdict: str
+) -> None:
+    here.submit(lone())
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    (found,) = [each for each in findings(Common()) if each.name == "files"]
+    assert found.verdict == verdict
+    assert "256 open files" in found.text
+    assert ("LimitNOFILE" in found.remedy) is (verdict == "warn")
 
 
 def lines_of(answer: Answer, name: str) -> list[tuple[str, str]]:

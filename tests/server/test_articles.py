@@ -62,6 +62,13 @@ def test_articles_are_handed_out_while_others_are_being_tagged(here: Ground, ser
     assert found.headers["forebay-untagged"] == "2-2"
 
 
+def test_an_unknown_format_is_answered_with_the_formats_of_its_own_pipeline(service: Service) -> None:
+    path = f"/v1/jobs/{service.submit(TEXT.encode(), params={'pipeline': 'segment'})}/result"
+    told = [problem(service.get(path, params={"format": name}), 422, "bad_input") for name in ("articles", "txt")]
+    assert [each["detail"] for each in told] == ["There is no format 'articles'.", "There is no format 'txt'."]
+    assert {each["remedy"] for each in told} == {"Formats are: md, json."}
+
+
 @pytest.mark.slow
 def test_pages_that_were_not_cut_into_articles_yet_are_holes(here: Ground, service: Service) -> None:
     ledger, lanes = here.app.ledger, ("segment.articles", "ocr.local")

@@ -19,6 +19,7 @@ import pytest
 from forebay.app.forebay import Forebay
 from forebay.observe.events import subscribe
 from forebay.server.file_limit import AcceptErrors, divide
+from tests.limits.ground import until
 from tests.server.ground import Service, received, serving
 from tests.server.test_serve import ended, environment
 
@@ -67,7 +68,27 @@ def test_a_flood_of_idle_connections_leaves_the_server_answering(tmp_path: Path)
         assert ended(process) == 0
     said = log.read_text()
     assert "out of system resource" not in said
+    assert "accept_failed" not in said  # a server without a bound answers again once idle connections time out
     assert len(said) < 5000
+
+
+@pytest.mark.slow
+def test_a_server_out_of_files_logs_it_once_and_answers_once_there_are_files_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with served_with_few_files(tmp_path, log) as (client, process), ExitStack() as stack:
+        place = ("127.0.0.1", client.base_url.port or 0)
+        client.get("/livez")
+        used = len([*Path(f"/proc/{process.pid}/fd").iterdir()])
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (used, FILES))
+        for _ in range(2 * FILES):
+            stack.enter_context(socket.create_connection(place, 20))
+        until(lambda: log.read_text().strip(), within_s=20)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
+        assert client.get("/readyz", headers={"connection": "close"}).status_code == 200
+        assert ended(process) == 0
+    said = log.read_text()
+    assert "out of system resource" not in said
+    assert 1 <= said.count("accept_failed") <= 2
 
 
 def test_when_all_connections_are_busy_another_one_is_told_to_wait(app: Forebay) -> None:

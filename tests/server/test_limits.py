@@ -9,6 +9,8 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.errors import Busy
+from forebay.ids import random_id
+from forebay.limits.lent import Owner, Turn
 from forebay.model.job import NewJob
 from forebay.model.limit import Limit, Window
 from forebay.model.limit_record import Record
@@ -213,12 +215,46 @@ def age_calls(app: Forebay, ms: int) -> None:
 
     def step(record: Record | None, _: int) -> Record | None:
         assert record is not None
-        for call in (call for seat in record["seats"].values() for call in seat["calls"]):
-            call["at"] -= ms
-            call["until"] -= ms
+        for seat in record["seats"].values():
+            for call in seat["calls"]:
+                call["at"] -= ms
+                call["until"] -= ms
+            for grant in seat["out"]:
+                grant["at"] -= ms
         return record
 
     app.limiter._store.change("api", step)
+
+
+def test_a_caller_is_told_how_much_of_the_time_to_start_is_left(limited: Service) -> None:
+    limited.app.limiter.configure("api", start_within_s=30)
+    slot = limited.post("/v1/limits/api/slots", json=NONE)
+    path, granted_at = slot.headers["location"], slot.json()["granted_at"]
+    age_calls(limited.app, 20_000)
+    kept = limited.client.patch(path).json()
+    assert kept["start_within_s"] == 30
+    assert kept["start_by_s"] <= 10
+    assert kept["granted_at"] < granted_at
+    started = limited.client.patch(path, json={"start": True}).json()
+    assert started["start_by_s"] == 30
+    assert started["granted_at"] >= granted_at
+
+
+def test_the_time_to_start_counts_from_the_grant_and_not_from_when_it_is_heard(limited: Service) -> None:
+    limited.app.limiter.configure("api", in_flight=1, start_within_s=30)
+    lender, owner = limited.app.limiter.lender, Owner("anybody")
+
+    def ask(slot_id: str, n: int) -> Turn:
+        return lender.ask("api", slot_id, n, owner=owner, label="", units={"pages": 0})
+
+    first, second = random_id(), random_id()
+    assert ask(first, 1).granted
+    assert not ask(second, 1).granted
+    lender.end("api", first, owner=owner)
+    age_calls(limited.app, 20_000)
+    heard = ask(second, 2)
+    assert (heard.granted, heard.start_within_s) == (True, 30)
+    assert heard.age_s >= 20
 
 
 @pytest.mark.slow

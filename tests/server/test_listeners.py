@@ -120,6 +120,7 @@ def test_a_tenant_gets_a_share_of_the_listeners(app: Forebay, share: float, admi
         found = [listened(service, a, stack) for _ in range(admitted)]
         assert found == [200] * admitted
         for refused in (a, second):
+            assert listened(service, refused, stack) == (429 if share < 1 else 503)  # get() never ends if admitted
             answer = service.get("/v1/events", headers=refused)
             problem(answer, 429 if share < 1 else 503, "too_many_listeners")
             assert int(answer.headers["retry-after"]) >= 1

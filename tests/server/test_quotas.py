@@ -65,6 +65,15 @@ def test_a_tenant_may_send_so_many_bytes_in_a_day(tmp_path: Path, *, announced: 
         assert service.post("/v1/jobs", content=content(), headers=PDF | bob).status_code == 202
 
 
+def test_a_document_that_is_announced_as_too_many_bytes_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    with app_with(tmp_path, tenant_max_daily_bytes=5000) as app, serving(app, keyed=True) as service:
+        key = service.keyed("submit", tenant="ann")["authorization"]
+        head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: {key}\r\nContent-Type: application/pdf\r\n"
+        told = service.say(f"{head}Content-Length: 5001\r\n\r\n".encode())
+        assert told.startswith(b"HTTP/1.1 429 "), told
+        assert b"tenant_quota" in told
+
+
 def test_a_key_may_send_so_many_requests_in_a_minute(tmp_path: Path) -> None:
     with app_with(tmp_path, key_max_requests_per_min=3) as app, serving(app, keyed=True) as service:
         one, other = service.keyed("read"), service.keyed("read")

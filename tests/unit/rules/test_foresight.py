@@ -127,6 +127,14 @@ def test_tasks_that_a_worker_has_in_hand_come_before_those_that_are_not_claimed(
     assert view(record, running=1).eta_s == 1.0
     assert view(record, running=3).eta_s == 3.0
     assert [view(record, running=count).in_hand_count for count in (1, 2, 9)] == [0, 1, 2]
+    assert not any(view(record, running=count).all_in_hand for count in (0, 1, 2, 9))
+
+
+def test_all_claimed_tasks_wait_in_hand_only_while_none_of_their_kind_calls() -> None:
+    record = record_of(1)
+    asked(record, "a", 1, label="else")
+    asked(record, "worker", 2, label="call")
+    assert [view(record, running=count).all_in_hand for count in (0, 1, 2, 3)] == [False, True, True, False]
 
 
 def test_a_task_whose_units_nobody_told_is_taken_to_be_like_others_of_its_kind() -> None:
