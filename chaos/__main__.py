@@ -70,6 +70,7 @@ def ledger(options: argparse.Namespace) -> int:
 
 def engine(options: argparse.Namespace) -> int:
     # Loaded when asked for: with its application come all of Forebay's modules.
+    from chaos.engine import small_disk  # noqa: PLC0415
     from chaos.engine.conductor import Conductor  # noqa: PLC0415
     from chaos.engine.conductor import Plan as Storm  # noqa: PLC0415
     from chaos.engine.judge import judge  # noqa: PLC0415
@@ -80,14 +81,14 @@ def engine(options: argparse.Namespace) -> int:
         sys.exit(f"{root / 'run'} is there already: name another --folder, or remove it.")
     folder = Folder(root=root / "run")
     if options.disk_mb:
-        from chaos.engine import small_disk  # noqa: PLC0415
-
         folder = Folder(root=root / "run", disk=root / "disk")
         small_disk.mount(root / "disk", options.disk_mb)
     seconds = options.minutes * 60
     Conductor(
         Storm(folder=folder, seconds=seconds, seed=options.seed, kills=options.kills, sabotage=options.sabotage)
     ).run()
+    if folder.disk is not None:
+        small_disk.unmount(folder.disk)
     verdict = judge(folder.root, least=20 if seconds >= 120 else 1, kills=options.kills or 0)
     kills = f" --kills {options.kills}" if options.kills else ""
     broken = f" --sabotage {options.sabotage}" if options.sabotage else ""

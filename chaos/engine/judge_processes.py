@@ -6,6 +6,7 @@ import signal
 from collections.abc import Collection, Iterator, Sequence
 
 from chaos.engine.evidence import Evidence
+from chaos.journal import Record
 
 GRACE_S = 1.0
 """How long a worker on one file has to end after SIGTERM."""
@@ -13,6 +14,8 @@ _LEAVES_WITHIN_S = 6.0
 _LEAVES_SLOWLY_S = 15.0
 """What is in hand is worth waiting for a ledger that is away: a restart, and the longest pause before it is asked."""
 _STARTING_CPU_S = 0.15
+_WRITTEN_WITHIN_S = 1.0
+"""How long after a refusal a worker on a busy machine has written it down."""
 
 
 def processes(
@@ -48,7 +51,11 @@ def processes(
 
 
 def out_waited(evidence: Evidence, away: Sequence[tuple[float, float]], grace_s: float) -> set[str]:
-    """Return the workers that gave up on a ledger that was away, after the grace that they had from SIGTERM on."""
+    """Return the workers that gave up on a ledger that was away, after the grace that they had from SIGTERM on.
+
+    A worker says that it gave up when its threads and children have ended, seconds after the call that was its last:
+    what counts is that the ledger was away when it refused the worker for the last time that was written down.
+    """
     told = {record["life"]: record["m"] for record in reversed(evidence.struck("term"))}
     return {
         life
@@ -56,8 +63,17 @@ def out_waited(evidence: Evidence, away: Sequence[tuple[float, float]], grace_s:
         for record in records
         if record["e"] == "gave_up"
         and record["m"] - told.get(life, record["m"]) >= grace_s
-        and any(begins <= record["m"] <= ends for begins, ends in away)
+        and _is_within(_refused_last(records, before=record["m"]), away)
     }
+
+
+def _refused_last(records: Sequence[Record], *, before: float) -> float:
+    exchanges = [record for record in records if record["e"] == "store_failed" and record["verb"] == "exchange"]
+    return max((record["m"] for record in exchanges), default=before)
+
+
+def _is_within(instant: float, periods: Sequence[tuple[float, float]]) -> bool:
+    return any(begins <= instant <= ends + _WRITTEN_WITHIN_S for begins, ends in periods)
 
 
 def _left_behind(evidence: Evidence, *, at_once: bool) -> Iterator[str]:

@@ -15,6 +15,7 @@ from chaos.journal import Journal
 
 _NEW_USER, _NEW_MOUNTS = 0x10000000, 0x00020000
 _PRIVATE_BELOW = 0x4000 | 0x40000
+_DETACH = 2
 _PIECE = b"\0" * 65_536
 FULL_S = (1.0, 9.0)
 FREE_S = (2.0, 14.0)
@@ -36,6 +37,10 @@ def mount(folder: Path, megabytes: int) -> None:
     _check(libc.mount(b"none", b"/", None, ctypes.c_ulong(_PRIVATE_BELOW), None))
     options = f"size={megabytes}m,mode=0700".encode()
     _check(libc.mount(b"none", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(0), options))
+
+
+def unmount(folder: Path) -> None:
+    _check(ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(folder), _DETACH))
 
 
 def _check(answer: int) -> None:
@@ -66,9 +71,9 @@ class Filler:
         if self._is_full:
             self.free()
         else:
+            self._journal.note("disk full")  # first: others are refused before the last byte is written
             self._fill()
             self._is_full = True
-            self._journal.note("disk full")
             self._turns_at = time.monotonic() + self._chance.uniform(*FULL_S)
 
     def free(self) -> None:

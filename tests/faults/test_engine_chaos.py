@@ -14,7 +14,10 @@ import pytest
 from chaos import checker
 from chaos.engine import app, leftovers
 from chaos.engine.dice import PLACES
+from chaos.engine.evidence import Evidence
 from chaos.engine.judge import judge
+from chaos.engine.judge_processes import GRACE_S, out_waited
+from chaos.evidence import Evidence as Rows
 from tests.faults.storms import QUICK, Doctor, blob, imported_from_forebay, journal, sql, stormed
 
 
@@ -42,6 +45,28 @@ def test_nothing_is_lost_doubled_or_left_behind_when_the_disk_fills_up(tmp_path:
         figures = dict(line.strip().rsplit(maxsplit=1) for line in run.stdout.splitlines() if line.startswith("  "))
     assert int(figures["disk filled"]) >= 1
     assert int(figures["calls refused by a full disk"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("told_at", "refused_at", "gave_up_at", "excused"),
+    [
+        (8.0, 10.5, 11.0, True),
+        (8.0, 11.9, 15.0, True),  # its threads and children took seconds to end
+        (8.0, 14.0, 15.0, False),  # the disk was free again
+        (10.5, 11.0, 11.2, False),  # it was told less than its grace ago
+        (8.0, None, 15.0, False),  # nobody refused it
+    ],
+)
+def test_whoever_gives_up_on_a_full_disk_is_excused_by_when_it_was_refused(
+    told_at: float, refused_at: float | None, gave_up_at: float, *, excused: bool
+) -> None:
+    told = [{"e": "store_failed", "verb": "exchange", "m": refused_at}] if refused_at else []
+    evidence = Evidence(
+        Rows(),
+        conducted=[{"e": "term", "life": "w0-1", "m": told_at}],
+        workers={"w0-1": [*told, {"e": "gave_up", "m": gave_up_at}]},
+    )
+    assert out_waited(evidence, [(9.0, 12.0)], GRACE_S) == ({"w0-1"} if excused else set())
 
 
 @pytest.mark.slow
