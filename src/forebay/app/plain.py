@@ -18,6 +18,7 @@ from forebay.rules.standing import Standing
 
 # Where a task stands in its line, and what only its ledger compares.
 _INNER = {"flow", "tag", "exchange_n", "payload_hash", "payload_json", "result_json", "merge_json", "callback_json"}
+_REPORTED = {"progress", "progress_note"}  # what only a task that is read alone has
 _INSTANTS = {"at", "until", "paused_until", "cooldown_until"}
 # Of a standing: what rows of a list have, and what takes a question for each of them.
 _GLANCED = ("wait_reason", "limit", "backoff_s", "backoff_level", "cooldown_until")
@@ -27,8 +28,9 @@ _OF_JOBS = ("last_eta_s", "calls_left_count")
 
 
 def plain(record: object) -> dict[str, Json]:
-    """One record; of a task without its payload and result."""
-    made = {name: _value(name, value) for name, value in _items(record) if name not in _INNER}
+    """Return one record; a task without its payload, result and progress."""
+    hidden = _INNER | _REPORTED if isinstance(record, Task) else _INNER
+    made = {name: _value(name, value) for name, value in _items(record) if name not in hidden}
     if isinstance(record, (Task, Job)) and record.error_class is not None:
         made["remedy"] = remedy(record.error_class)
     if isinstance(record, Task):
@@ -39,9 +41,11 @@ def plain(record: object) -> dict[str, Json]:
 
 
 def plain_whole(task: Task) -> dict[str, Json]:
-    """With payload and result, unless they lie in the blob store."""
+    """Return a task with its progress, and with payload and result, unless they lie in the blob store."""
     payload = None if task.payload_blob is not None and task.payload_json == "null" else task.payload
-    return {**plain(task), "payload": payload, "result": task.result if task.result_blob is None else None}
+    result = task.result if task.result_blob is None else None
+    reported: dict[str, Json] = {"progress": task.progress, "progress_note": task.progress_note}
+    return {**plain(task), **reported, "payload": payload, "result": result}
 
 
 def whole(found: Task | Job) -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -83,6 +84,14 @@ def _pages(task: Task) -> str:
     return "" if task.page_start is None else f"{task.page_start}-{task.page_end}"
 
 
+def _progress(task: Task) -> str:
+    """Return what the running attempt reported, such as `42%, page 5 of 12`; a share below 1 is never 100%."""
+    if task.progress is None:
+        return ""
+    note = f", {task.progress_note}" if task.progress_note else ""
+    return f"{math.floor(round(100 * task.progress, 6))}%{note}"
+
+
 def _error(found: Task | Job, *, short: bool) -> str:
     if found.error_class is None:
         return ""
@@ -96,6 +105,7 @@ def task_pairs(task: Task, standing: Standing, now: float) -> list[tuple[str, st
         ("id", task.id),
         ("kind", task.kind),
         ("status", task.status),
+        ("progress", _progress(task)),
         *([] if task.status.terminal else outlook_pairs(standing, now)),
         ("retry_count", f"{task.retry_count} (max_retries: {task.max_retries})"),
         ("requested", f"{task.requested_retry_count} retries (max_requested_retries: {MAX_REQUESTED_RETRIES})"),

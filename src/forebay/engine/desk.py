@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from forebay.engine.content import Content
 from forebay.engine.signals import Stopped
 from forebay.errors import NotFound, ResultCorrupt
-from forebay.model.exchange import Action, Usage
+from forebay.model.exchange import Action, Progress, Usage
 from forebay.model.job import Event
 from forebay.model.payload import Json
 from forebay.model.query import Query
@@ -54,6 +54,7 @@ class LedgerDesk:
         self._task = task
         self._worker = worker
         self.usage: list[Usage] = []
+        self.reported: Progress | None = None
 
     def chunks(self, after: str | None) -> tuple[list[Task], str | None]:
         if self._task.job_id is None:
@@ -65,6 +66,7 @@ class LedgerDesk:
         self._ledger.lose_result(task_id, blob, Action(who=self._worker, note="found while merging"), told=told)
 
     def progress(self, share: float, note: str) -> None:
+        self.reported = Progress(self._task.id, self._task.claim_count, share, note)
         emit("task_progress", task_id=self._task.id, kind=self._task.kind, share=round(share, 4), note=note)
 
     def used(self, usage: Usage) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from forebay.clock import steady
 from forebay.engine.lease import Lease
 from forebay.errors import StoreError
-from forebay.model.exchange import Hold, Renewal
+from forebay.model.exchange import Hold, Progress, Renewal
 from forebay.observe import emit
 from forebay.stores.base import Ledger
 from forebay.supervisor import SupervisedThread
@@ -30,6 +30,7 @@ class Heart:
         lease_s: float,
         lease: Lease,
         holds: Callable[[], Sequence[Hold]],
+        progress: Callable[[], Sequence[Progress]],
         renewed: Callable[[Renewal], None],
     ) -> None:
         self._ledger = ledger
@@ -37,6 +38,7 @@ class Heart:
         self._lease_s = lease_s
         self._lease = lease
         self._holds = holds
+        self._progress = progress
         self._renewed = renewed
         self._ticked = time.monotonic()
         self._due = threading.Event()
@@ -81,7 +83,7 @@ class Heart:
                 return
         asked_at = steady()
         try:
-            renewal = self._ledger.renew(self._session_id, self._holds())
+            renewal = self._ledger.renew(self._session_id, self._holds(), self._progress())
         except StoreError as error:
             emit(
                 "store_failed",

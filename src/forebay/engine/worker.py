@@ -36,7 +36,7 @@ from forebay.engine.submission import Submissions
 from forebay.engine.tell import tell
 from forebay.errors import BadInput, SchemaTooNew, StoreError
 from forebay.limits.limiter import Limiter
-from forebay.model.exchange import Hold, Release, Renewal, Reply, Session, Want
+from forebay.model.exchange import Hold, Progress, Release, Renewal, Reply, Session, Want
 from forebay.model.names import lane_of
 from forebay.model.outcome import Outcome
 from forebay.model.task import Status, Task
@@ -216,6 +216,7 @@ class Worker:
             lease_s=self._limits.lease_s,
             lease=self._lease,
             holds=self._holds,
+            progress=self._progress,
             renewed=renewed,
         )
         self._heart.start()
@@ -347,6 +348,10 @@ class Worker:
         """Attempts that began late, because they waited for a child, get their full time from now."""
         grace_s = self._limits.attempt_grace_s
         return [each.hold(grace_s) for each in list(self._attempts) if each.late_by_s > grace_s / 2]
+
+    def _progress(self) -> list[Progress]:
+        """Return the last report of each attempt in hand: every renewal carries all, so a failed one loses none."""
+        return [reported for each in list(self._attempts) if (reported := each.desk.reported) is not None]
 
     def _wake(self) -> None:
         self._pace.hint = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -17,11 +18,48 @@ from forebay.model.names import (
     check_label,
     check_lane,
     check_name,
+    check_share,
 )
 from forebay.model.payload import check_json, clean_text
 from forebay.model.task import DEFAULT_TENANT, NewTask, Role, Status, Task, WaitReason, check_blob
 
 MAX_CLAIMS = 1000
+MAX_PROGRESS = 500
+MAX_PROGRESS_NOTE = 200
+_SHARE_STEPS = 10_000
+
+
+class Progress(NamedTuple):
+    """How far an attempt is, from 0 to 1, with a note; it counts while `token` is the lease token of its task."""
+
+    task_id: str
+    token: int
+    share: float
+    note: str = ""
+
+    def shown_in(self, task: Task) -> Task:
+        """Return the task with this progress, or as it is if another attempt reported it."""
+        if task.status is not Status.RUNNING or (task.id, task.claim_count) != (self.task_id, self.token):
+            return task
+        return task._replace(progress=self.share, progress_note=self.note)
+
+
+def check_progress(progress: Sequence[Progress]) -> tuple[Progress, ...]:
+    """Return what a renewal may carry: shares rounded down, notes cut, of too many reports the last."""
+    return tuple(
+        Progress(
+            ids.check_id(each.task_id),
+            check_count("token", each.token),
+            _rounded_down(each.share),
+            clean_text(each.note, most=MAX_PROGRESS_NOTE),
+        )
+        for each in progress[-MAX_PROGRESS:]
+    )
+
+
+def _rounded_down(share: float) -> float:
+    """Return a share with four digits: 1 only if the attempt reported 1. An error of the float itself rounds away."""
+    return min(1.0, max(0.0, math.floor(round(check_share("share", share) * _SHARE_STEPS, 6)) / _SHARE_STEPS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +67,8 @@ class Session:
     """One process's membership in a ledger, kept alive by renewals; `drain_at` is when it was asked to end.
 
     `kinds` are what it runs, each with its limit if it has one: `read_page@ocr`. `host` and `version` say where it runs
-    and in which version of Forebay; both are empty for a worker that did not say so.
+    and in which version of Forebay; both are empty for a worker that did not say so. `progress` is what its attempts
+    reported with the last renewal; `sessions()` leaves it out.
     """
 
     id: str
@@ -43,6 +82,7 @@ class Session:
     drain_at: float | None = None
     host: str = ""
     version: str = ""
+    progress: tuple[Progress, ...] = ()
 
     def __post_init__(self) -> None:
         ids.check_id(self.id)

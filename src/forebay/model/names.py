@@ -56,6 +56,10 @@ def check_amount(what: str, value: object) -> float:
     return _check_number(what, value, _MAX_AMOUNT, "how much it was, 0 or more")
 
 
+def check_share(what: str, value: object) -> float:
+    return _check_number(what, value, 1, "a share from 0 to 1")
+
+
 def _check_number(what: str, value: object, most: float, meaning: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadInput(f"{what} must be a number, not {shown(value)}.", remedy=f"Give {meaning}.")

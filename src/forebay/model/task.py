@@ -243,6 +243,8 @@ def check_blob(sha256: object) -> str:
 class Task(NamedTuple):
     """A task in a ledger. While it runs, `claim_count` is its lease token.
 
+    `progress` and `progress_note` are what the running attempt reported last; only `get` and `get_many` read them.
+
     A tuple, because a ledger makes one of every row it reads: five times as fast as a frozen dataclass.
     """
 
@@ -288,6 +290,8 @@ class Task(NamedTuple):
     page_end: int | None = None
     payload_json: str | None = None
     result_json: str | None = None
+    progress: float | None = None
+    progress_note: str | None = None
 
     @property
     def title(self) -> str:

@@ -96,6 +96,12 @@ class TaskShape(Shape):
     max_retries: int
     requested_retry_count: int = Field(description="Retries that people asked for since the last forced one.")
     max_requested_retries: int
+    progress: float | None = Field(
+        None,
+        description="What the running attempt reported last, from 0 to 1; only of a task that is read alone.",
+        examples=[0.25],
+    )
+    progress_note: str | None = Field(None, examples=["page 5 of 20"])
     chunk_index: int | None = None
     page_start: int | None = Field(None, description="The first page of a chunk of pages, counted from 1.")
     page_end: int | None = None

@@ -24,6 +24,7 @@ from forebay.model.exchange import (
     Action,
     Audit,
     Hold,
+    Progress,
     Release,
     Remembered,
     Renewal,
@@ -64,8 +65,12 @@ class Ledger(Protocol):
     def open_session(self, session: Session) -> None:
         """Begin a membership. Opening the same id again changes nothing but the kinds."""
 
-    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
-        """Keep a session alive, and give the named attempts more time. Never waits behind an exchange."""
+    def renew(self, session_id: str, holds: Sequence[Hold] = (), progress: Sequence[Progress] = ()) -> Renewal:
+        """Keep a session alive, and give the named attempts more time. Never waits behind an exchange.
+
+        `progress` replaces what the last renewal of the session carried: name every attempt that has reported. A ledger
+        shows it with the task as long as that attempt runs, and keeps at most `MAX_PROGRESS` reports of a session.
+        """
 
     def close_session(self, session_id: str) -> None:
         """End a membership and hand back, unburnt, whatever it still holds."""
@@ -143,10 +148,11 @@ class Ledger(Protocol):
         A job whose follow-ups are still open waits for them.
         """
 
-    def get(self, task_id: str) -> Task | None: ...
+    def get(self, task_id: str) -> Task | None:
+        """Return the task with payload, result and, while it runs, the progress that its attempt reported."""
 
     def get_many(self, task_ids: Sequence[str]) -> list[Task]:
-        """Return the tasks with payload and result, in the order of the ids, without the ids that are unknown."""
+        """Return the tasks as `get` does, in the order of the ids, without the ids that are unknown."""
 
     def get_job(self, job_id: str) -> Job | None: ...
 

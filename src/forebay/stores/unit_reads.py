@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from forebay import ids
 from forebay.errors import BadInput, StoreClosed
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Acted, Audit, Remembered
+from forebay.model.exchange import Acted, Audit, Progress, Remembered
 from forebay.model.job import Event, Job
 from forebay.model.names import check_name
 from forebay.model.query import Page, Query
@@ -69,6 +69,10 @@ class UnitReads(ABC):
         """The unit that a task belongs to."""
 
     @abstractmethod
+    def _progress(self, session_id: str) -> tuple[Progress, ...]:
+        """Return what the attempts of a session have reported."""
+
+    @abstractmethod
     def _remembered(self) -> Iterable[Remembered]: ...
 
     @abstractmethod
@@ -106,7 +110,15 @@ class UnitReads(ABC):
     def get(self, task_id: str) -> Task | None:
         unit_id = self._unit_of(ids.check_id(task_id))
         unit = self._read(unit_id) if unit_id else None
-        return unit.tasks.get(task_id) if unit else None
+        task = unit.tasks.get(task_id) if unit else None
+        return task and self._with_progress(task)
+
+    def _with_progress(self, task: Task) -> Task:
+        if task.status is not Status.RUNNING or task.session_id is None:
+            return task
+        for reported in self._progress(task.session_id):
+            task = reported.shown_in(task)
+        return task
 
     @verb
     def get_many(self, task_ids: Sequence[str]) -> list[Task]:

@@ -18,6 +18,7 @@ from forebay.model.exchange import (
     Acted,
     Action,
     Hold,
+    Progress,
     Release,
     Remembered,
     Renewal,
@@ -28,6 +29,7 @@ from forebay.model.exchange import (
     Submitted,
     Usage,
     Want,
+    check_progress,
 )
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.task import NewTask, Status, Task
@@ -100,9 +102,10 @@ class UnitLedger(UnitKeys):
         return Submitted(new.id, "existing" if same else "conflict")
 
     @verb
-    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
+    def renew(self, session_id: str, holds: Sequence[Hold] = (), progress: Sequence[Progress] = ()) -> Renewal:
         now = self._clock.now()
-        session = self._session(session_id, lambda old: renewed(old, now))
+        reported = check_progress(progress)
+        session = self._session(session_id, lambda old: renewed(old, now, reported))
         if session is None or session.ended_at is not None:
             return Renewal(alive=False)
         for hold in holds:
@@ -353,11 +356,12 @@ def _holds(task: Task, token: int) -> bool:
     return task.status is Status.RUNNING and task.claim_count == token
 
 
-def renewed(session: Session, now: float) -> Session:
+def renewed(session: Session, now: float, progress: tuple[Progress, ...] | None = None) -> Session:
     """Never shorter: what is written later may have begun before."""
     if session.ended_at is not None:
         return session
-    return replace(session, expires_at=max(session.expires_at, now + session.lease_s))
+    until = max(session.expires_at, now + session.lease_s)
+    return replace(session, expires_at=until, progress=session.progress if progress is None else progress)
 
 
 def _expired(session: Session, now: float) -> Session:

@@ -17,6 +17,7 @@ from forebay.model.exchange import (
     Action,
     Audit,
     Hold,
+    Progress,
     Release,
     Remembered,
     Renewal,
@@ -107,8 +108,8 @@ class FaultyLedger:
     def open_session(self, session: Session) -> None:
         self._call(self._ledger.open_session, session)
 
-    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
-        return self._call(self._ledger.renew, session_id, holds)
+    def renew(self, session_id: str, holds: Sequence[Hold] = (), progress: Sequence[Progress] = ()) -> Renewal:
+        return self._call(self._ledger.renew, session_id, holds, progress)
 
     def drain(self, session_id: str, action: Action) -> Acted:
         return self._call(self._ledger.drain, session_id, action)

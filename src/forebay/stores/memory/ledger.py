@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from forebay.clock import Clock, SystemClock
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.exchange import Acted, Action, Audit, Progress, Remembered, Session, Usage
 from forebay.model.job import Job
 from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
@@ -142,7 +142,11 @@ class MemoryLedger(UnitLedger):
 
     def sessions(self) -> list[Session]:
         with self.guard:
-            return [session for session in self._sessions.values() if session.ended_at is None]
+            return [replace(session, progress=()) for session in self._sessions.values() if session.ended_at is None]
+
+    def _progress(self, session_id: str) -> tuple[Progress, ...]:
+        session = self._sessions.get(session_id)
+        return session.progress if session else ()
 
     def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
         session = self._sessions.get(session_id)

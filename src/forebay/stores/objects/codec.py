@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from forebay.model.exchange import Acted, Session, Usage
+from forebay.model.exchange import Acted, Progress, Session, Usage
 from forebay.model.job import Event, Job
 from forebay.model.key import ApiKey
 from forebay.model.task import Attempt, Role, Status, Task, WaitReason
@@ -48,7 +48,8 @@ def unit_of(data: dict[str, Any]) -> Unit:
 
 
 def session_of(data: dict[str, Any]) -> Session:
-    return Session(**{**data, "kinds": tuple(data["kinds"])})
+    reported = tuple(Progress(*each) for each in data.get("progress", ()))
+    return Session(**{**data, "kinds": tuple(data["kinds"]), "progress": reported})
 
 
 def key_of(data: dict[str, Any]) -> ApiKey:

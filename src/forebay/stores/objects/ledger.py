@@ -22,7 +22,7 @@ from obstore.store import MemoryStore, S3Store
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreBusy
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Acted, Action, Audit, Remembered, Session, Usage
+from forebay.model.exchange import Acted, Action, Audit, Progress, Remembered, Session, Usage
 from forebay.model.job import Event
 from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
@@ -182,7 +182,11 @@ class ObjectsLedger(UnitLedger):
 
     def sessions(self) -> list[Session]:
         known = map(codec.session_of, self._all("sessions"))
-        return [session for session in known if session.ended_at is None]
+        return [replace(session, progress=()) for session in known if session.ended_at is None]
+
+    def _progress(self, session_id: str) -> tuple[Progress, ...]:
+        found = self._get(f"sessions/{session_id}")
+        return codec.session_of(found[0]).progress if found else ()
 
     def _enter(self, session_id: str, n: int, now: float) -> tuple[Session | None, bool]:
         def step(data: dict[str, Any]) -> tuple[bytes, tuple[Session | None, bool]]:

@@ -16,6 +16,7 @@ from forebay.model.exchange import (
     Action,
     Audit,
     Hold,
+    Progress,
     Release,
     Remembered,
     Renewal,
@@ -25,6 +26,7 @@ from forebay.model.exchange import (
     Submitted,
     Usage,
     Want,
+    check_progress,
 )
 from forebay.model.job import Event, Job, NewJob
 from forebay.model.key import ApiKey
@@ -144,8 +146,8 @@ class SqlLedger(ABC):
     def open_session(self, session: Session) -> None:
         self._write(writes.open_session, session=session)
 
-    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
-        return self._beside(writes.renew, session_id, holds, self.newest_schema)
+    def renew(self, session_id: str, holds: Sequence[Hold] = (), progress: Sequence[Progress] = ()) -> Renewal:
+        return self._beside(writes.renew, session_id, holds, check_progress(progress), self.newest_schema)
 
     def drain(self, session_id: str, action: Action) -> Acted:
         check_drain(session_id, action)

@@ -27,12 +27,12 @@ _DIGITS = 3  # of an estimate: it is not surer than that
 
 def get(tx: Transaction, task_id: str) -> Steps[Task | None]:
     found = yield from tx.one("task", id=task_id)
-    return rows.task(found[0], found[0][-2], found[0][-1]) if found else None
+    return rows.whole_task(found[0]) if found else None
 
 
 def get_many(tx: Transaction, task_ids: Sequence[str]) -> Steps[list[Task]]:
     found = yield from tx.one("tasks", ids=list(task_ids))
-    by_id = {row[0]: rows.task(row, row[-2], row[-1]) for row in found}
+    by_id = {row[0]: rows.whole_task(row) for row in found}
     return [by_id[task_id] for task_id in task_ids if task_id in by_id]
 
 

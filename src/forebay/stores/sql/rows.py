@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Audit, Session
+from forebay.model.exchange import Audit, Progress, Session
 from forebay.model.job import Event, Job
 from forebay.model.key import ApiKey
 from forebay.model.lane import Pause
@@ -15,7 +15,7 @@ from forebay.model.task import Attempt, Role, Status, Task, WaitReason
 
 Row = tuple[Any, ...]
 
-TASK_NAMES = Task._fields[:-2]  # payload and result are kept apart
+TASK_NAMES = Task._fields[:-4]  # payload, result and progress are kept apart
 TASK = ", ".join(TASK_NAMES)
 JOB_NAMES = tuple(Job.__slots__)
 ENDPOINT_NAMES = tuple(Endpoint.__slots__)
@@ -55,7 +55,19 @@ def task(row: Sequence[Any], payload: str | None = None, result: str | None = No
     values[_ROLE_AT] = _ROLE[values[_ROLE_AT]]
     values[_WAIT_AT] = _WAIT[values[_WAIT_AT]]
     values[_TAGS_AT] = _tuple(values[_TAGS_AT])
-    return Task._make((*values, payload, result))
+    return Task._make((*values, payload, result, None, None))
+
+
+def whole_task(row: Sequence[Any]) -> Task:
+    """Return the task of a row of TASK, payload, result and the progress as `progress_text` wrote it, or None."""
+    *_, payload, result, reported = row
+    found = task(row, payload, result)
+    return found if reported is None else Progress(found.id, *json.loads(reported)).shown_in(found)
+
+
+def progress_text(progress: Sequence[Progress]) -> str | None:
+    """Return a JSON object of task id to token, share and note; None without any."""
+    return json.dumps({each.task_id: each[1:] for each in progress}) if progress else None
 
 
 def job(row: Sequence[Any]) -> Job:

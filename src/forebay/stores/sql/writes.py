@@ -7,7 +7,7 @@ from typing import Any
 
 from forebay.model.bulk import Bulk
 from forebay.model.callback import Endpoint
-from forebay.model.exchange import Acted, Action, Hold, Release, Remembered, Renewal, Session, Submitted
+from forebay.model.exchange import Acted, Action, Hold, Progress, Release, Remembered, Renewal, Session, Submitted
 from forebay.model.job import NewJob
 from forebay.model.task import NewTask, Task
 from forebay.rules import settlement
@@ -80,9 +80,11 @@ def open_session(tx: Transaction, session: Session) -> Steps[None]:
     yield from tx.finish()
 
 
-def renew(tx: Transaction, session_id: str, holds: Sequence[Hold], newest: int) -> Steps[Renewal]:
+def renew(
+    tx: Transaction, session_id: str, holds: Sequence[Hold], progress: Sequence[Progress], newest: int
+) -> Steps[Renewal]:
     """All in one batch, which waits for nobody: a task that another step has locked needs no more time."""
-    statements = [ask("renew", id=session_id), ask("schema")]
+    statements = [ask("renew", id=session_id, progress=rows.progress_text(progress)), ask("schema")]
     if holds:
         asked = [[hold.task_id, hold.token, hold.hold_s] for hold in holds]
         statements.append(ask("hold", holds=asked, session_id=session_id))

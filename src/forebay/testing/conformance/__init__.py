@@ -9,6 +9,7 @@ from forebay.testing.conformance.keying import KeyPromises
 from forebay.testing.conformance.living import SessionPromises
 from forebay.testing.conformance.losing import LostResultPromises
 from forebay.testing.conformance.pausing import PausePromises
+from forebay.testing.conformance.progressing import ProgressPromises
 from forebay.testing.conformance.racing import RacePromises
 from forebay.testing.conformance.reading import ReadPromises
 from forebay.testing.conformance.recording import RecordPromises
@@ -33,6 +34,7 @@ class LedgerSuite(
     FencePromises,
     RepeatPromises,
     SessionPromises,
+    ProgressPromises,
     RescuePromises,
     CancelPromises,
     PausePromises,
