@@ -17,6 +17,8 @@ from forebay.limits import Limit, Limiter, Window
 from forebay.testing.workers import lone
 from tests.cli.ground import Ground
 from tests.limits.ground import until
+from tests.servers.fresh import fresh_name, fresh_schema
+from tests.servers.server import Server
 
 
 @contextmanager
@@ -230,11 +232,41 @@ def test_a_store_is_chosen_by_flag_variable_or_ledger(here: Ground, tmp_path: Pa
     assert not (tmp_path / "led.db").exists()
 
 
-@pytest.mark.parametrize("command", ["list", "show adobe", "pause adobe", "resume adobe", "clear adobe", "reset adobe"])
+@pytest.mark.parametrize("command", ["show adobe", "pause adobe", "resume adobe", "clear adobe", "reset adobe"])
 def test_a_store_that_is_not_there_yet_exits_5_and_is_not_made(here: Ground, command: str) -> None:
     answer = here.run("limits", *command.split())
     assert (answer.code, "There is no limit store at" in answer.err) == (5, True)
     assert not here.home.exists()
+
+
+@pytest.mark.parametrize("store", ["sqlite beside the ledger", "sqlite", "postgresql", "redis"])
+def test_list_says_that_there_are_none_before_a_store_exists_and_makes_none(
+    here: Ground,
+    tmp_path: Path,
+    postgres_server: Server,
+    valkey_server: Server,
+    store: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FOREBAY_ENV", fresh_name())
+    with fresh_schema(postgres_server) as schema:
+        addresses = {"sqlite": "sqlite:///limits.db", "postgresql": schema, "redis": valkey_server.url}
+        at = ["--limits", addresses[store]] if store in addresses else []
+        answer = here.ok("limits", "list", *at)
+        assert (answer.out, answer.err) == ("", "There are none.\n")
+        assert here.ok("limits", "list", *at, "-o", "json").json == []
+    assert not here.home.exists()
+    assert not (tmp_path / "limits.db").exists()
+
+
+def test_list_exits_5_if_the_store_cannot_be_reached(here: Ground, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    folders = ("missing", "file", "loop")
+    for address in (*(f"sqlite:///{each}/limits.db" for each in folders), "redis://127.0.0.1:1/0"):
+        answer = here.run("limits", "list", "--limits", address)
+        assert (answer.code, answer.out) == (5, ""), answer
+    assert not (tmp_path / "missing").exists()
 
 
 def test_limits_in_memory_are_refused(here: Ground) -> None:

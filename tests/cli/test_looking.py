@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from forebay.model.exchange import Progress
 from forebay.model.outcome import Completed
 from forebay.testing.workers import job_of, lone
 from tests.cli.ground import Ground
@@ -24,6 +25,23 @@ def test_get_shows_counters_and_the_remedy_of_the_last_error(here: Ground) -> No
         'payload:          {"n": 1}',
     ):
         assert expected in out
+
+
+def test_get_shows_what_a_running_task_reported(here: Ground) -> None:
+    (identifier,) = here.submit(lone(1))
+    with here.worker() as worker:
+        task = worker.take()
+        for share, note, expected in ((0.99999, "page 9\x1b[2J", "99%, page 9\\x1b[2J"), (0.29, "", "29%")):
+            worker.ledger.renew(worker.id, [], [Progress(task.id, task.claim_count, share, note)])
+            lines = here.ok("get", identifier).lines
+            assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("progress")] == [expected]
+        found = here.ok("get", identifier, "-o", "json").json
+        assert (found["progress"], found["progress_note"]) == (0.29, "")
+        worker.complete(task)
+    found = here.ok("get", identifier, "-o", "json").json
+    assert (found["progress"], found["progress_note"]) == (None, None)
+    assert not any(line.startswith("progress") for line in here.ok("get", identifier).lines)
+    assert "progress" not in here.ok("list", "-o", "json").json[0]
 
 
 def test_get_of_a_job_shows_its_chunks_and_progress(here: Ground) -> None:

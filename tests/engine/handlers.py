@@ -181,6 +181,22 @@ async def told(ctx: Context) -> dict[str, object]:
     return {"attempt": ctx.attempt, "tenant": ctx.tenant, "remaining": ctx.remaining_s, "tags": list(ctx.tags)}
 
 
+@app.task("reports", timeout_s=60)
+async def reports(ctx: Context, notes: list[str]) -> None:
+    for number, text in enumerate(notes, 1):
+        ctx.progress(number / (len(notes) + 1), text)
+        while not NOTES.with_name(f"after {text}").exists():
+            await asyncio.sleep(0.02)
+
+
+@app.task("reports_blocking", timeout_s=60)
+def reports_blocking(ctx: Context, notes: list[str]) -> None:
+    for number, text in enumerate(notes, 1):
+        ctx.progress(number / (len(notes) + 1), text)
+        while not NOTES.with_name(f"after {text}").exists():
+            time.sleep(0.02)
+
+
 @app.task("pays", timeout_s=2, max_retries=0)
 async def pays(ctx: Context) -> None:
     ctx.used("pages", "pages", 2)

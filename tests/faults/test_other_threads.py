@@ -14,7 +14,7 @@ from forebay.engine.heart import Heart
 from forebay.engine.lease import Lease
 from forebay.limits import Limiter
 from forebay.limits.follow import FollowedFile
-from forebay.model.exchange import Hold, Renewal
+from forebay.model.exchange import Hold, Progress, Renewal
 from forebay.stores.memory.ledger import MemoryLedger
 from tests.faults.injecting import Injected, Injector, Step
 from tests.faults.test_limiter_threads import failures
@@ -44,7 +44,7 @@ class _Renewing(MemoryLedger):
         super().__init__()
         self.renewed = 0
 
-    def renew(self, session_id: str, holds: Sequence[Hold] = ()) -> Renewal:
+    def renew(self, session_id: str, holds: Sequence[Hold] = (), progress: Sequence[Progress] = ()) -> Renewal:
         self.renewed += 1
         return Renewal(alive=True)
 
@@ -53,7 +53,13 @@ def heart() -> None:
     """The session is renewed again and again."""
     ledger = _Renewing()
     beating = Heart(
-        ledger, "session", lease_s=0.3, lease=Lease(0.3), holds=lambda: (), renewed=lambda _: beating.tick()
+        ledger,
+        "session",
+        lease_s=0.3,
+        lease=Lease(0.3),
+        holds=lambda: (),
+        progress=lambda: (),
+        renewed=lambda _: beating.tick(),
     )
     beating.start()
     until(lambda: ledger.renewed > 4, SOON_S)

@@ -11,6 +11,7 @@ from forebay.app.forebay import Forebay
 from forebay.errors import Busy
 from forebay.ids import random_id
 from forebay.limits.lent import Owner, Turn
+from forebay.model.exchange import Action
 from forebay.model.job import NewJob
 from forebay.model.limit import Limit, Window
 from forebay.model.limit_record import Record
@@ -393,6 +394,30 @@ def test_a_tenant_sees_how_much_others_hold_and_not_who_they_are(limited: Servic
     assert seen["keys"] == [{"key": "http:ann/", "in_flight": 1, "waiting": 0}]
     (own,) = seen["holders"]
     assert (own["session"], own["calls"][0]["label"]) == (slot_id, "merger.pdf")
+
+
+def test_why_shows_the_notes_of_pauses_to_operators_only(app: Forebay) -> None:
+    app.limiter.define(Limit("api", in_flight=2))
+    job = NewJob(pipeline="ocr", tenant="ann", tasks=(chunk(0, limit="api"), chunk(1, limit="api")))
+    app.ledger.submit([job])
+    lane = job.tasks[0].lane
+    with serving(app, keyed=True) as service:
+        boss = service.keyed("operate", "read")
+        others = service.keyed("read"), service.keyed("read", tenant="ann"), service.keyed("operate", "read", tenant="ann")
+        service.post("/v1/limits/api/pause", json={"note": "Bob (of ACME) has not paid"}, headers=boss)
+        app.ledger.pause(lane, Action(who="cli:carl", note="Carl looks at it"))
+        path = f"/v1/jobs/{job.id}/why"
+        told = service.get(path, headers=boss)
+        hidden = [service.get(path, headers=each) for each in others]
+    notes = {each["note"]: each["text"] for each in told.json()["reasons"] if each["note"]}
+    assert notes.keys() == {"Bob (of ACME) has not paid", "Carl looks at it"}
+    assert all(f" ({note}): `forebay " in text for note, text in notes.items())
+    for answer in hidden:
+        assert answer.status_code == 200
+        assert not any(name in answer.text for name in ("Bob", "ACME", "Carl", "carl"))
+        texts = " ".join(each["text"] for each in answer.json()["reasons"])
+        assert "limit 'api' is paused: `forebay limits resume api`" in texts
+        assert {each["note"] for each in answer.json()["reasons"]} == {""}
 
 
 def test_why_names_who_paused_the_limit_but_not_to_a_tenant(app: Forebay) -> None:

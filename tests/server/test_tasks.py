@@ -4,7 +4,10 @@ import asyncio
 
 from forebay import Context, Permanent
 from forebay.app.forebay import Forebay
+from forebay.clock import SystemClock
 from forebay.model.callback import KIND
+from forebay.model.exchange import Progress
+from forebay.testing.workers import Worker
 from tests.server.ground import NOBODY, Service, problem
 from tests.server.test_jobs import work
 
@@ -40,6 +43,19 @@ def test_a_task_is_submitted_and_shown_with_its_result(service: Service, app: Fo
     assert (used["meter"], used["unit"], used["amount"]) == ("double", "calls", 1)
     assert service.get("/v1/usage", params={"since": 9_999_999_999}).json()["items"] == []
     problem(service.get(f"/v1/tasks/{NOBODY}"), 404, "not_found")
+
+
+def test_a_running_task_is_shown_with_its_progress(service: Service, app: Forebay) -> None:
+    register(app)
+    task_id = submit(service, 21)
+    worker = Worker(app.ledger, SystemClock())
+    task = worker.take("double")
+    app.ledger.renew(worker.id, [], [Progress(task.id, task.claim_count, 0.25, "page 5 of 20")])
+    found = service.get(f"/v1/tasks/{task_id}").json()
+    assert (found["progress"], found["progress_note"]) == (0.25, "page 5 of 20")
+    worker.complete(task)
+    found = service.get(f"/v1/tasks/{task_id}").json()
+    assert (found["progress"], found["progress_note"]) == (None, None)
 
 
 def test_a_key_makes_a_task_once(service: Service, app: Forebay) -> None:

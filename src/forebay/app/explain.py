@@ -19,7 +19,7 @@ from forebay.model.query import Query
 from forebay.model.task import Role, Status, Task, WaitReason
 from forebay.rules.foresight import Outlook
 from forebay.rules.standing import NOBODY, Standing, job_standing, next_in, standing
-from forebay.rules.why import Gate, LimitView, Surroundings, delay_s
+from forebay.rules.why import Gate, LimitView, Surroundings, delay_s, in_brackets
 from forebay.stores.base import Ledger
 
 _LOOKED_AT = 50
@@ -175,9 +175,9 @@ class Explainer:
 
 
 def _pause(pause: Pause) -> Gate:
-    note = f" ({pause.note})" if pause.note else ""
-    text = f"lane {pause.lane!r} was paused at {iso(pause.at)}{note}: `forebay lanes resume {pause.lane}`"
-    return Gate(reason=WaitReason.PAUSED, text=text, until=pause.until, binds=f"pause of lane {pause.lane}")
+    text = f"lane {pause.lane!r} was paused at {iso(pause.at)}{in_brackets(pause.note)}: `forebay lanes resume {pause.lane}`"
+    binds = f"pause of lane {pause.lane}"
+    return Gate(reason=WaitReason.PAUSED, text=text, until=pause.until, binds=binds, note=pause.note)
 
 
 def _unknown(text: str) -> LimitView:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.acting import confirmed
-from forebay.cli.opening import opened_limits, settings_of, who
+from forebay.cli.opening import lacks_limits, opened_limits, settings_of, who
 from forebay.cli.options import All, Duration, LimitReading, Reading, Yes
 from forebay.errors import BadInput, StoreError
 
@@ -26,8 +26,10 @@ Note = Annotated[str, Parameter(show_default=False, help="Why; it is shown with 
 
 
 def listing(*, common: LimitReading = _USUAL) -> None:
-    with opened_limits(common) as limiter:
-        found = limiter.usages()
+    found: list[Usage] = []
+    if not lacks_limits(common):
+        with opened_limits(common) as limiter:
+            found = limiter.usages()
     if common.output != "table":
         output.write([each.plain() for each in found], common.output)
     elif found:

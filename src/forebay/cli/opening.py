@@ -51,6 +51,25 @@ def opened(common: Common, access: Access = Access.AS_IS) -> Iterator[Forebay]:
         yield app
 
 
+def lacks_limits(common: LimitReading) -> bool:
+    """Return whether the limits are in a SQLite file that nobody has created yet, in a folder that can be reached."""
+    from forebay.stores.address import sqlite_file
+
+    file = sqlite_file(settings_of(common).limits)
+    if file is None:
+        return False
+    try:
+        file.stat()
+    except FileNotFoundError:
+        # The folder beside the ledger comes with the first limit; any other folder is part of the address.
+        from forebay.stores.sqlite.limit_files import BESIDE_LEDGER
+
+        return file.name.endswith(BESIDE_LEDGER) or file.parent.is_dir()
+    except OSError as error:
+        raise StoreUnreachable(f"Cannot read {file}: {error.strerror}.", remedy="Correct its rights or path.") from None
+    return False
+
+
 @contextmanager
 def opened_limits(common: LimitReading, *, create: bool = False) -> Iterator[Limiter]:
     """Without `create`, a file that is not there yet is an error: looking must not make one."""

@@ -11,7 +11,7 @@ from forebay.model.task import WaitReason
 from forebay.rules import cooldown, forecast, limit_state
 from forebay.rules import window_log as logs
 from forebay.rules.forecast import Ahead
-from forebay.rules.why import Gate, LimitView
+from forebay.rules.why import Gate, LimitView, in_brackets
 
 _NOBODY = Ahead(0, {})
 _COOLING = {
@@ -119,11 +119,11 @@ class Outlook:
         reason, binds = WaitReason.PAUSED, f"pause of {self.name}"
         paused = self.record["paused"]
         if paused == 0 or paused > self.now:
-            note = f" ({self.record['note']})" if self.record["note"] else ""
-            text = f"{named} is paused{note}: `forebay limits resume {self.name}`"
+            note = self.record["note"]
+            text = f"{named} is paused{in_brackets(note)}: `forebay limits resume {self.name}`"
             until = self._instant(paused, at) if paused else None
             by = self.record.get("paused_by", "")
-            return Gate(reason=reason, text=text, until=until, binds=binds, paused_by=by)
+            return Gate(reason=reason, text=text, until=until, binds=binds, paused_by=by, note=note)
         text = f"{named} is paused, because a bound of it is 0: see `forebay limits show {self.name}`"
         return Gate(reason=reason, text=text, binds=binds)
 

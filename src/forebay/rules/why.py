@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forebay.model.lane import NOTHING_AHEAD, Certainty, Depth
 from forebay.model.task import Status, Task, WaitReason
@@ -12,7 +12,8 @@ from forebay.model.task import Status, Task, WaitReason
 class Gate:
     """Something outside the task that holds its lane: a limit, a cool-down, a budget, a pause. `binds` is its name.
 
-    `paused_by` names whoever paused it, apart from the text, because a tenant must not read it.
+    `paused_by` names whoever paused it, apart from the text, because a tenant must not read it; nor may it read
+    `note`, which the text has in brackets.
     """
 
     reason: WaitReason
@@ -20,6 +21,7 @@ class Gate:
     until: float | None = None
     binds: str = ""
     paused_by: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,17 @@ class Reason:
     text: str
     until: float | None = None
     paused_by: str = ""
+    note: str = ""
+
+    def without_operator(self) -> Reason:
+        """Return the reason for a reader who must not see who paused it, nor the note of that operator."""
+        text = self.text.replace(in_brackets(self.note), "", 1) if self.note else self.text
+        return replace(self, text=text, paused_by="", note="")
+
+
+def in_brackets(note: str) -> str:
+    """Return the note as the text of a gate has it, behind "is paused"; nothing without a note."""
+    return f" ({note})" if note else ""
 
 
 _WAITS = {
@@ -136,7 +149,7 @@ def held_in_hand(around: Surroundings) -> list[tuple[Gate, str]]:
 
 
 def _reason(gate: Gate, text: str) -> Reason:
-    return Reason(gate.reason, text, gate.until, gate.paused_by)
+    return Reason(gate.reason, text, gate.until, gate.paused_by, gate.note)
 
 
 def _order(gate: Gate) -> int:

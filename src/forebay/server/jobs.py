@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from forebay.app.plain import plain, plain_open, plain_row, plain_standing
 from forebay.model import query
 from forebay.model.job import Job
+from forebay.model.key import Scope
 from forebay.model.task import Role, Status
 from forebay.pipelines.pipeline import OCR
 from forebay.server import finding, paging
@@ -121,9 +122,8 @@ async def why(service: Serving, caller: Reader, id: Id) -> JSONResponse:  # noqa
     """Why it does not run now, and when it will: the same that `forebay why` says."""
     job = await finding.job(service, caller, id)
     standing = await service.ask(service.app.standing, job.id)
-    if caller.tenant is not None:
-        reasons = tuple(replace(reason, paused_by="") for reason in standing.reasons)
-        standing = replace(standing, reasons=reasons)
+    if caller.tenant is not None or not caller.may(Scope.OPERATE):
+        standing = replace(standing, reasons=tuple(reason.without_operator() for reason in standing.reasons))
     return JSONResponse(plain_standing(standing))
 
 

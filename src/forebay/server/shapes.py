@@ -123,7 +123,10 @@ class ReasonShape(Shape):
     code: str = Field(examples=["cooldown"])
     text: str
     until: str | None = None
-    paused_by: str = Field("", description="Who paused the limit; empty for a key of a tenant.")
+    paused_by: str = Field(
+        "", description="Who paused the limit; empty for a key of a tenant or without the scope `operate`."
+    )
+    note: str = Field("", description="What the operator noted with the pause; empty for the same keys.")
 
 
 class WhyShape(Shape):

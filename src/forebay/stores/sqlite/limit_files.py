@@ -18,7 +18,7 @@ from forebay.stores.sqlite.files import identity
 from forebay.stores.sqlite.patience import Patience
 
 PATIENCE_S = 2.0
-_BESIDE_LEDGER = "-limits.db"  # limits that nobody gave a place, see settings
+BESIDE_LEDGER = "-limits.db"  # limits that nobody gave a place, see settings
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
@@ -97,7 +97,7 @@ def _make(path: Path, *, makes_folder: bool) -> None:
     """Create the file if there is none, without what an older one left beside it: others may still use that."""
     if path.exists():
         return
-    if makes_folder or path.name.endswith(_BESIDE_LEDGER):
+    if makes_folder or path.name.endswith(BESIDE_LEDGER):
         make_folder(path.parent)  # beside a ledger as the ledger's own
     elif not path.parent.is_dir():
         raise StoreUnreachable(
