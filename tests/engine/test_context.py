@@ -34,6 +34,14 @@ def test_of_many_steps_in_a_row_the_first_and_the_last_are_told() -> None:
     assert len(told.shares) < 20
 
 
+def test_a_few_steps_in_a_row_are_all_told() -> None:
+    told = Told()
+    speaking = context(told)
+    for step in range(8):
+        speaking.progress(step / 10)
+    assert told.shares == [step / 10 for step in range(8)]
+
+
 @pytest.mark.parametrize("share", [float("nan"), "half", None])
 def test_what_is_no_share_is_refused(share: object) -> None:
     with pytest.raises(BadInput, match="from 0 to 1"):

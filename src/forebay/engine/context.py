@@ -23,6 +23,7 @@ from forebay.model.task import Task
 SLOT_WAIT_S = 30.0
 MAX_SLOT_WAIT_S = 300.0
 _BETWEEN_S = 0.2
+_IN_A_ROW = 10
 _log = logging.getLogger("forebay.task")
 
 
@@ -57,7 +58,7 @@ class Context:
         self._stopping = stopping
         self._waited_s = waited_s
         self._stopped = False
-        self._told_at = -math.inf
+        self._told_until = -math.inf
         self._began_at = time.monotonic()
 
     @property
@@ -143,13 +144,14 @@ class Context:
             raise Stopped("asked to stop")
 
     def progress(self, share: float, note: str = "") -> None:
-        """Tell how far the attempt is, from 0 to 1; also a checkpoint. Of many in a row a few are passed on."""
+        """Report how far the attempt is, from 0 to 1; also a checkpoint. Ten in a row are passed on, then five a second."""
         self.checkpoint()
         if not isinstance(share, (int, float)) or share != share:  # noqa: PLR0124 - NaN is no share
             raise BadInput(f"progress is {shown(share)}.", remedy="Give a number from 0 to 1.")
         now = time.monotonic()
-        if now - self._told_at >= _BETWEEN_S or share >= 1:
-            self._told_at = now
+        told_until = max(self._told_until, now - _IN_A_ROW * _BETWEEN_S) + _BETWEEN_S
+        if told_until <= now or share >= 1:
+            self._told_until = told_until
             self._desk.progress(min(1.0, max(0.0, share)), str(note)[:200])
 
     def used(self, meter: str, unit: str, amount: float = 1) -> None:
