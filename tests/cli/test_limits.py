@@ -239,22 +239,23 @@ def test_a_store_that_is_not_there_yet_exits_5_and_is_not_made(here: Ground, com
     assert not here.home.exists()
 
 
-@pytest.mark.parametrize("store", ["sqlite beside the ledger", "sqlite", "postgresql", "redis"])
-def test_list_says_that_there_are_none_before_a_store_exists_and_makes_none(
-    here: Ground,
-    tmp_path: Path,
-    postgres_server: Server,
-    valkey_server: Server,
-    store: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture(params=["sqlite beside the ledger", "sqlite", "postgresql", "redis"])
+def empty_store(
+    postgres_server: Server, valkey_server: Server, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[str]]:
+    """Yield the options that name a limit store in which nothing was ever defined."""
     monkeypatch.setenv("FOREBAY_ENV", fresh_name())
     with fresh_schema(postgres_server) as schema:
         addresses = {"sqlite": "sqlite:///limits.db", "postgresql": schema, "redis": valkey_server.url}
-        at = ["--limits", addresses[store]] if store in addresses else []
-        answer = here.ok("limits", "list", *at)
-        assert (answer.out, answer.err) == ("", "There are none.\n")
-        assert here.ok("limits", "list", *at, "-o", "json").json == []
+        yield ["--limits", addresses[request.param]] if request.param in addresses else []
+
+
+def test_list_says_that_there_are_none_before_a_store_exists_and_makes_none(
+    here: Ground, tmp_path: Path, empty_store: list[str]
+) -> None:
+    answer = here.ok("limits", "list", *empty_store)
+    assert (answer.out, answer.err) == ("", "There are none.\n")
+    assert here.ok("limits", "list", *empty_store, "-o", "json").json == []
     assert not here.home.exists()
     assert not (tmp_path / "limits.db").exists()
 

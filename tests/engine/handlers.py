@@ -21,6 +21,11 @@ def note(text: str) -> None:
         file.write(f"{text}\n")
 
 
+def wait_for_file(name: str) -> None:
+    while not NOTES.with_name(name).exists():
+        time.sleep(0.02)
+
+
 @app.task("echo")
 async def echo(ctx: Context, value: object = None) -> object:
     return value
@@ -185,16 +190,14 @@ async def told(ctx: Context) -> dict[str, object]:
 async def reports(ctx: Context, notes: list[str]) -> None:
     for number, text in enumerate(notes, 1):
         ctx.progress(number / (len(notes) + 1), text)
-        while not NOTES.with_name(f"after {text}").exists():
-            await asyncio.sleep(0.02)
+        await asyncio.to_thread(wait_for_file, f"after {text}")
 
 
 @app.task("reports_blocking", timeout_s=60)
 def reports_blocking(ctx: Context, notes: list[str]) -> None:
     for number, text in enumerate(notes, 1):
         ctx.progress(number / (len(notes) + 1), text)
-        while not NOTES.with_name(f"after {text}").exists():
-            time.sleep(0.02)
+        wait_for_file(f"after {text}")
 
 
 @app.task("pays", timeout_s=2, max_retries=0)

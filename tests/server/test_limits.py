@@ -403,7 +403,11 @@ def test_why_shows_the_notes_of_pauses_to_operators_only(app: Forebay) -> None:
     lane = job.tasks[0].lane
     with serving(app, keyed=True) as service:
         boss = service.keyed("operate", "read")
-        others = service.keyed("read"), service.keyed("read", tenant="ann"), service.keyed("operate", "read", tenant="ann")
+        others = (
+            service.keyed("read"),
+            service.keyed("read", tenant="ann"),
+            service.keyed("operate", "read", tenant="ann"),
+        )
         service.post("/v1/limits/api/pause", json={"note": "Bob (of ACME) has not paid"}, headers=boss)
         app.ledger.pause(lane, Action(who="cli:carl", note="Carl looks at it"))
         path = f"/v1/jobs/{job.id}/why"

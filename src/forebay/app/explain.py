@@ -175,7 +175,8 @@ class Explainer:
 
 
 def _pause(pause: Pause) -> Gate:
-    text = f"lane {pause.lane!r} was paused at {iso(pause.at)}{in_brackets(pause.note)}: `forebay lanes resume {pause.lane}`"
+    since = f"{iso(pause.at)}{in_brackets(pause.note)}"
+    text = f"lane {pause.lane!r} was paused at {since}: `forebay lanes resume {pause.lane}`"
     binds = f"pause of lane {pause.lane}"
     return Gate(reason=WaitReason.PAUSED, text=text, until=pause.until, binds=binds, note=pause.note)
 

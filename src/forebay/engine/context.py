@@ -144,7 +144,7 @@ class Context:
             raise Stopped("asked to stop")
 
     def progress(self, share: float, note: str = "") -> None:
-        """Report how far the attempt is, from 0 to 1; also a checkpoint. Ten in a row are passed on, then five a second."""
+        """Report how far the attempt is, from 0 to 1; also a checkpoint. Ten in a row pass, then five a second."""
         self.checkpoint()
         if not isinstance(share, (int, float)) or share != share:  # noqa: PLR0124 - NaN is no share
             raise BadInput(f"progress is {shown(share)}.", remedy="Give a number from 0 to 1.")

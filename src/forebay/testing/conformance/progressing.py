@@ -43,9 +43,7 @@ class ProgressPromises(LedgerCase):
         ledger.renew(worker.id, [], [report(task, 0.75)])
         assert seen(ledger, task) == (0.75, "")
 
-    def test_an_exchange_keeps_progress_and_a_renewal_without_it_drops_it(
-        self, ledger: Ledger, worker: Worker
-    ) -> None:
+    def test_an_exchange_keeps_progress_and_a_renewal_without_it_drops_it(self, ledger: Ledger, worker: Worker) -> None:
         put(ledger, lone(1), lone(2))
         task = worker.take()
         ledger.renew(worker.id, [], [report(task, 0.5)])
