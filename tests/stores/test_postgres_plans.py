@@ -49,7 +49,7 @@ INDEXES: dict[str, list[str]] = {
     "put_jobs": ["jobs_id_key"],
     "put_tasks": ["tasks_id_key", "ready_pkey"],
     "known": ["tasks_id_key", "jobs_id_key"],
-    "task": ["tasks_id_key", "tasks_pkey", "running_pkey"],
+    "task": ["tasks_id_key", "tasks_pkey", "running_pkey", "sessions_pkey"],
     "place": ["tasks_id_key", "tasks_pkey", "running_pkey"],
     "lone_tasks": ["tasks_id_key", "tasks_pkey", "running_pkey"],
     "lock_lone": ["tasks_id_key", "ready_pkey"],
