@@ -55,10 +55,12 @@ class CountThenAdd(Polling):
         self._redis = redis.Redis.from_url(url, decode_responses=True)
         self._key = f"{settings.get('prefix', 'chaos:')}holders"
         self._ttl_ms = round(1000 * settings.get("ttl_s", 120))
+        self._between_s: float = settings.get("between_s", 0)
 
     def take(self) -> str | None:
         if self._redis.scard(self._key) >= self._in_flight:
             return None
+        time.sleep(self._between_s)
         name = uuid.uuid4().hex
         self._redis.sadd(self._key, name)
         self._redis.pexpire(self._key, self._ttl_ms)

@@ -115,13 +115,19 @@ def shared(valkey_server: Server) -> Iterator[tuple[str, ...]]:
 
 
 def test_a_semaphore_that_counts_then_adds_is_convicted(shared: tuple[str, ...], tmp_path: Path) -> None:
+    load = ("--processes", "2", "--callers", "6", "--seconds", "1", "--in-flight", "5", "--work", "0.1")
+    limiter = ("--adapter", f"{CONTROLS}:CountThenAdd", *shared, "--set", "between_s=0.02")
+    _, _, verdict = loaded(tmp_path, *limiter, *load)
+    assert verdict.exit_code == checker.VIOLATION
+    assert any(text.startswith("L1 ") for text in verdict.violations)
+
+
+def test_a_semaphore_with_one_expiry_for_all_is_convicted(shared: tuple[str, ...], tmp_path: Path) -> None:
     # Of two processes the one that is killed holds more than the other can overrun the limit by.
     load = ("--processes", "2", "--callers", "6", "--seconds", "2.2", "--in-flight", "5", "--work", "0.1")
     faults = ("--kill", "0.8", "--back-within", "1")
-    limiter = ("--adapter", f"{CONTROLS}:CountThenAdd", *shared)
-    _, _, verdict = loaded(tmp_path, *limiter, *load, *faults)
+    _, _, verdict = loaded(tmp_path, "--adapter", f"{CONTROLS}:CountThenAdd", *shared, *load, *faults)
     assert verdict.exit_code == checker.VIOLATION
-    assert any(text.startswith("L1 ") for text in verdict.violations)
     # What the dead held expires with all that others hold, and each of them puts that off.
     assert any(text.startswith("L4 ") for text in verdict.violations)
 

@@ -31,6 +31,7 @@ _CHECKPOINT_S = 0.25
 _TERM_S = 0.5
 _POLL_S = 0.01
 _ROUNDS = 20
+_REAPED_S = 10.0  # a busy machine takes its time to end what was killed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +197,10 @@ class Child(asyncio.Protocol):
             await asyncio.sleep(_POLL_S)
             if not self._own_pid() and not strays.alive(found - {self.pid}):
                 break
+        for _ in range(round(_REAPED_S / _POLL_S)):
+            if not self._own_pid():
+                break
+            await asyncio.sleep(_POLL_S)
         if self._transport is not None:
             # What it had answered before it died is read first; then the connection ends by itself.
             await asyncio.wait([self.gone], timeout=_TERM_S)

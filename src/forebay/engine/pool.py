@@ -79,13 +79,13 @@ class Pool:
             await child.connect()
         except (ChildEnded, OSError) as ended:
             emit("child_ended", pid=child.pid, how=str(ended))
-            await child.kill()
+            await asyncio.shield(self._bury(child))
             # Later it may be a deployment under way; if it was never otherwise, nobody would ever notice.
             if isinstance(ended, ChildEnded) and ended.said is not None and not self._ever_ready:
                 self._refused(ended.said)
             return None
         except asyncio.CancelledError:
-            await child.kill()
+            self._bury(child)
             raise
         return child
 
@@ -145,12 +145,17 @@ class Pool:
         if not child.alive and child in self._children:
             self._children.discard(child)
             self._waiting.extendleft(reversed(child.recall()))
-            burying = asyncio.get_running_loop().create_task(child.kill())
-            self._burying.add(burying)
-            burying.add_done_callback(self._burying.discard)
+            self._bury(child)
             self.start()
         if self._waiting and len(child.queue) < _LOW:
             self._dispatch_soon()
+
+    def _bury(self, child: Child) -> asyncio.Task[int]:
+        """End the child in a task that `close` waits for, whoever else stops waiting for it."""
+        burying = asyncio.get_running_loop().create_task(child.kill())
+        self._burying.add(burying)
+        burying.add_done_callback(self._burying.discard)
+        return burying
 
     async def close(self) -> None:
         self._closed = True
@@ -159,7 +164,10 @@ class Pool:
         for making in self._making:
             making.cancel()
         await asyncio.gather(*self._making, return_exceptions=True)
-        await asyncio.gather(*self._burying, *(child.kill() for child in self._children))
+        for child in self._children:
+            self._bury(child)
+        while self._burying:  # one more may end while others are being ended
+            await asyncio.gather(*self._burying)
 
 
 def _slow(child: Child) -> bool:

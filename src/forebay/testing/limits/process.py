@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from forebay.errors import MaybeApplied
 from forebay.model.limit import CALLS
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Wait, Wish
 from forebay.stores.limit_base import LimitStore
 from forebay.testing.limits.hand_clock import HandClock
 
 LIMIT = "api"
+
+_TRIES = 3
 
 
 def hint(at: int, wait: int = -1, *, kind: str = "cooldown", jitter: int = 0) -> Hint:
@@ -133,9 +136,18 @@ class Process:
 
     def exchanges(self) -> Answer:
         asked = self.ask()
-        answer = self.store.exchange(self.limit, asked)
+        answer = self._exchanged(asked)
         self.takes(asked, answer)
         return answer
+
+    def _exchanged(self, asked: Ask) -> Answer:
+        """The answer to the same request, sent again while nobody knows whether it was applied."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.store.exchange(self.limit, asked)
+            except MaybeApplied:
+                continue
+        return self.store.exchange(self.limit, asked)
 
     def beats(self) -> Answer:
         """The heartbeat, which brings what it has not heard of."""
