@@ -28,11 +28,12 @@ class Reasons:
         return sum(self.said.values())
 
 
-def judge(seen: Seen, *, hint_s: float = 0.0) -> Reasons:
+def judge(seen: Seen, *, hint_s: float = 0.0, late_s: float = 0.0) -> Reasons:
     """What was said must have been so at an instant around then, and what was so all the while must have been said.
 
     Around: a grant and its call may be so far apart as the limit lets a call start late. Of a job that is said to run
-    a call must have been in progress, or what it waited for must have been said.
+    a call must have been in progress, or what it waited for must have been said; `late_s` is how much longer than
+    that a busy machine may need between a task and its call.
     """
     if not seen.said:
         raise Wrong("nobody asked why")
@@ -43,7 +44,7 @@ def judge(seen: Seen, *, hint_s: float = 0.0) -> Reasons:
         told = named(each.standing)
         said[" + ".join(sorted(told)) or (CALLING if each.runs else NOTHING)] += 1
         around = each.began - seen.shape.slack_s, each.ended + seen.shape.slack_s
-        calls = each.runs and _calls(seen, each.job, *around)
+        calls = each.runs and _calls(seen, each.job, around[0] - late_s, around[1] + late_s)
         fault = _fault(told, truth, *around, calls=calls)
         if fault:
             wrong.append(f"{each.began:.2f} {fault}: {each.standing.reasons[0].text}")

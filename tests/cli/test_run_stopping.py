@@ -110,9 +110,10 @@ def test_what_waits_for_a_limit_that_is_paused_is_told_why(desk: Desk) -> None:
             shown = read_until(leader, "paused")
             assert desk.calls == []
             desk.here.ok("limits", "resume", "api")
+            # The terminal is read first: a full one holds up whoever draws on it.
+            shown += read_until(leader, "scan.md")
             assert process.stdout is not None
             (line,) = process.stdout.read().splitlines()
-            shown += read_until(leader, "scan.md")
             assert process.wait(60) == 0
         finally:
             process.kill()

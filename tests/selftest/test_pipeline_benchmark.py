@@ -162,11 +162,13 @@ def runs(at: float, job: str, *binds: str) -> Said:
 
 
 def test_of_a_job_that_runs_a_call_is_in_progress_or_it_says_what_it_waits_for() -> None:
-    def faults(*samples: Said) -> int:
-        return len(reasons.judge(seen(best(), said=samples, blobs=JOBS)).wrong)
+    def faults(*samples: Said, late_s: float = 0.0) -> int:
+        return len(reasons.judge(seen(best(), said=samples, blobs=JOBS), late_s=late_s).wrong)
 
     assert faults(runs(0.4, "a"), runs(2.2, "a"), runs(1.4, "a", FULL), runs(8.0, "b")) == 0
     assert faults(runs(1.4, "a"), runs(1.4, "b"), runs(1.4, "b", FLIGHT)) == 3
+    assert faults(runs(1.4, "a"), late_s=0.5) == 0
+    assert faults(runs(1.4, "a"), runs(1.4, "b", FLIGHT), late_s=0.1) == 2
 
 
 def refused(at: float) -> Call:
