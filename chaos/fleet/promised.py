@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.limits.rules import Rules, Window
+from chaos.limits.rules import Rules, Window, trail_of
 
 NARROW, PACED = "narrow", "paced"
 CALL_S = 1.5
@@ -15,6 +15,8 @@ START_S, TRANSIT_S = 0.5, 0.25
 TRAIL_S = START_S + TRANSIT_S
 LONGEST_MS = 600
 RULES = {
-    NARROW: Rules(in_flight=5, trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
+    NARROW: Rules(
+        in_flight=5, trail_s=trail_of(START_S, TRANSIT_S, has_windows=False), ramp="arrivals", window_extra_s=TRAIL_S
+    ),
     PACED: Rules(in_flight=4, windows=(Window(24, 2.0),), trail_s=TRAIL_S, ramp="arrivals", window_extra_s=TRAIL_S),
 }

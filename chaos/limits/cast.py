@@ -12,7 +12,7 @@ from chaos.limits.checks import (
     Check,
 )
 from chaos.limits.load import Plan
-from chaos.limits.rules import Rules, Window
+from chaos.limits.rules import Rules, Window, trail_of
 from chaos.limits.stage import PostgresStage, RedisStage, ServerStage, Stage
 
 OURS = "chaos.limits.ours:Ours"
@@ -116,7 +116,7 @@ def cast_run(
         rules=Rules(
             in_flight=in_flight,
             windows=() if window is None else (window,),
-            trail_s=TRAIL_S,
+            trail_s=trail_of(START_S, TRANSIT_S, has_windows=window is not None),
             ramp="arrivals",
             window_extra_s=TRAIL_S,
             **(rules or {}),

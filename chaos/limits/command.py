@@ -18,7 +18,7 @@ from chaos.limits.adapter import Settings
 from chaos.limits.judge import judge
 from chaos.limits.lines import serving
 from chaos.limits.load import Load, Plan, Refusal, Strike
-from chaos.limits.rules import Rules, Window
+from chaos.limits.rules import Rules, Window, trail_of
 
 LONGEST_S = 600.0
 MOST_CALLERS = 512
@@ -184,7 +184,7 @@ def rules_of(options: argparse.Namespace) -> Rules:
         in_flight=options.in_flight,
         windows=tuple(options.window),
         excess_allowed=len(options.stop),
-        trail_s=extra_s,
+        trail_s=trail_of(options.start_within, options.transit, has_windows=bool(options.window)),
         ramp=options.ramp,
         window_extra_s=extra_s,
         ideal=min(bounds),

@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+LATE_S = 2.0
+"""How old a grant may be when its call starts, in a limit without windows."""
+
+
+def trail_of(start_within_s: float, transit_s: float, *, has_windows: bool) -> float:
+    """Return how long after a cool-down began calls may still arrive."""
+    return (start_within_s if has_windows else max(start_within_s, LATE_S)) + transit_s
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -31,7 +39,7 @@ class Rules:
     excess_allowed: int = 0
     """One for each process that was frozen: it may have been so between its last check and the send."""
     trail_s: float = 0.25
-    """`start_within_s` + `transit_s`: how long after a cool-down began calls may still arrive."""
+    """How long after a cool-down began calls may still arrive: see `trail_of`."""
     ramp: Literal["in_flight", "arrivals"] = "in_flight"
     """What doubles: the calls in progress, or the arrivals of each step."""
     ramp_every_s: float = 1.0

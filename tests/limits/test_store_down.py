@@ -168,7 +168,7 @@ def test_a_process_that_says_nothing_loses_what_it_holds(store: Switchable, limi
     limiter.define(Limit("short", in_flight=1, lease_s=0.3, heartbeat_s=0.1, call_timeout_s=0.01, start_within_s=0.01))
     with limiter.slot("short") as slot:
         store.down = True
-        with Limiter(Switchable(store.store)) as other, other.slot("short", timeout_s=2):
+        with Limiter(Switchable(store.store)) as other, other.slot("short", timeout_s=10):
             assert slot.held
             store.down = False
             until(lambda: store.asked > 20 or not limiter._desks["short"].degraded)

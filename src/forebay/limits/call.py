@@ -1,4 +1,4 @@
-"""A slot as its process knows it: which line it came from, its number there, and when the store granted it."""
+"""A slot as its process knows it: its line, its number there, and when the store granted it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """Whoever has it may make the call; once nobody has it any more, its line gives it back."""
+    """Whoever has it may make the call; once nobody has it any more, its line gives it back.
 
-    __slots__ = ("__weakref__", "at", "id", "line")
+    `at` is the store's instant of the grant, `late` how many milliseconds old the grant may be when the call starts,
+    and `heard_at` when this process heard of the grant.
+    """
 
-    def __init__(self, line: Line, call_id: int, at: int) -> None:
+    __slots__ = ("__weakref__", "at", "heard_at", "id", "late", "line")
+
+    def __init__(self, line: Line, call_id: int, at: int, late: int, heard_at: float) -> None:
         self.line = line
         self.id = call_id
         self.at = at
+        self.late = late
+        self.heard_at = heard_at

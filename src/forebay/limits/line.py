@@ -12,10 +12,12 @@ from forebay.clock import steady
 from forebay.errors import StoreError
 from forebay.limits.call import Call
 from forebay.limits.fitting import misfit
+from forebay.limits.store_clock import StoreClock
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
 from forebay.rules import forecast
 from forebay.rules.admission import CUT_OFF, TIMED_OUT
+from forebay.rules.limit_state import held_for
 from forebay.stores.limit_base import LimitStore
 
 LINGER_S = 0.002
@@ -115,6 +117,10 @@ class Line:
         self._pause_s = _FIRST_PAUSE_S
         self._seen = -1
         self._seen_at = 0.0
+        self._clock = StoreClock()
+        self._generation = -1
+        self._shut_at = -1
+        """The store's instant at which this process last knew that nobody may call, or learned of a loss."""
 
     @property
     def terms(self) -> Terms | None:
@@ -244,8 +250,7 @@ class Line:
         call, terms = self._open[call_id](), self.terms
         if outcome in {CUT_OFF, TIMED_OUT} and call is not None and terms is not None and not terms["stops"]:
             now = steady()
-            whole_s = (terms["start"] + terms["transit"] + terms["call"]) / 1000
-            self._cut_off[call_id] = now + whole_s - self.age_s(call, now)
+            self._cut_off[call_id] = now + held_for(terms) / 1000 - self.age_s(call, now)
 
     @property
     def given_back(self) -> int:
@@ -292,6 +297,7 @@ class Line:
 
     def refused(self, hint: Hint) -> None:
         self._hints.append(hint)
+        self._shut_at = max(self._shut_at, self._seen + int((steady() - self._seen_at) * 1000))
         self.again()
 
     def restart(self, waiter: Waiter, call_id: int) -> None:
@@ -376,7 +382,7 @@ class Line:
         self._healed()
         if answer["status"] != "ok":
             return
-        self._note(answer, asked_at)
+        self._note(answer, asked_at, now)
         said = {done["id"] for done in ask["done"]}
         self._done = [done for done in self._done if done["id"] not in said]
         for call_id in said & self._cut_off.keys():
@@ -394,7 +400,7 @@ class Line:
         self.granted(answer["grants"], now)
         self.used = max(0, answer["used"] - len(self._done))
         self._confirm_at = None if not answer["grants"] else now + self._confirm_s
-        self._restarted(ask, answer)
+        self._restarted(ask, answer, now)
         self.tried()
         wait = self.wait
         self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
@@ -443,8 +449,12 @@ class Line:
             party.waiters = stays
             self._drop_empty(party)
 
-    def _note(self, answer: Answer, asked_at: float) -> None:
+    def _note(self, answer: Answer, asked_at: float, now: float) -> None:
         self.progress.version = max(self.progress.version, answer["v"])
+        self._clock.note(answer["now"], asked_at, now, generation=answer["gen"], offset=answer["offset"])
+        if answer["shut"] > 0 or self._generation not in {-1, answer["gen"]}:
+            self._shut_at = max(self._shut_at, answer["now"])
+        self._generation = answer["gen"]
         self._seen, self._seen_at = answer["now"], asked_at
         if answer["terms"]:
             self.progress.terms = answer["terms"][0]
@@ -465,7 +475,7 @@ class Line:
             party = self._parties.get(grant["run"])
             try:
                 ids = range(grant["first"], grant["first"] + grant["count"])
-                calls.extend(self._opened(call_id, grant["at"]) for call_id in ids)
+                calls.extend(self._opened(call_id, grant, now) for call_id in ids)
                 self.progress.next = max(self.progress.next, grant["first"] + grant["count"])
                 self.progress.heard = grant["g"]
                 self.used += grant["count"]
@@ -498,19 +508,19 @@ class Line:
         if party is not None:
             self._drop_empty(party)
 
-    def _opened(self, call_id: int, at: int) -> Call:
-        call = Call(self, call_id, at)
+    def _opened(self, call_id: int, grant: Grant, now: float) -> Call:
+        call = Call(self, call_id, grant["at"], grant.get("late", self._start), now)
         self._open[call_id] = weakref.ref(call, self._drop)
         return call
 
-    def _restarted(self, ask: Ask, answer: Answer) -> None:
-        stamps = {each["id"]: each["at"] for each in answer["starts"]}
+    def _restarted(self, ask: Ask, answer: Answer, now: float) -> None:
+        stamps = {each["id"]: each for each in answer["starts"]}
         for call_id in ask["starts"]:
             waiter = self._restarts.get(call_id)
             if waiter is not None:
                 call = self._open[call_id]() if call_id in stamps and call_id in self._open else None
                 if call is not None:
-                    call.at = stamps[call_id]
+                    call.at, call.late, call.heard_at = stamps[call_id]["at"], stamps[call_id]["late"], now
                 self._settle(waiter, call)
                 del self._restarts[call_id]
 
@@ -546,5 +556,17 @@ class Line:
         return parties
 
     def age_s(self, call: Call, now: float) -> float:
-        """How long ago the store granted it, at most."""
-        return (self._seen - call.at) / 1000 + now - self._seen_at
+        """Return how long ago the store granted the call, at most."""
+        return max(self._clock.age_s(call.at, now), now - call.heard_at)
+
+    def late_s(self, call: Call) -> float:
+        """Return how old the grant may be when the call starts.
+
+        After news of a cool-down, a pause or a loss, a grant from before must be as fresh as where windows count.
+        """
+        late = call.late if call.at > self._shut_at else min(call.late, self._start)
+        return late / 1000
+
+    @property
+    def _start(self) -> int:
+        return self.terms["start"] if self.terms is not None else 0

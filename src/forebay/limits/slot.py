@@ -321,7 +321,7 @@ class Slot:
             now = steady()
             if line.terms is None:
                 return now
-            return min(line.sure_until, now + line.terms["start"] / 1000 - line.age_s(call, now))
+            return min(line.sure_until, now + line.late_s(call) - line.age_s(call, now))
 
     @property
     def fresh_until(self) -> float:

@@ -91,13 +91,17 @@ class Run(TypedDict):
 
 
 class Grant(TypedDict):
-    """So many calls for a run, numbered from `first`; the process has heard of it when it says so by `g`."""
+    """So many calls for a run, numbered from `first`; the process has heard of it when it says so by `g`.
+
+    `late` is how old the grant may be when a call starts. Grants that older programs made have none.
+    """
 
     g: int
     run: int
     count: int
     first: int
     at: int
+    late: NotRequired[int]
 
 
 class Seat(TypedDict):
@@ -223,8 +227,11 @@ class Ask(TypedDict):
 
 
 class Restamp(TypedDict):
+    """A call that counts from `at` on, and may start until it is `late` old."""
+
     id: int
     at: int
+    late: int
 
 
 class Wait(TypedDict):
@@ -242,7 +249,8 @@ class Answer(TypedDict):
     `grants`: all that was not confirmed. `waits` has one entry, or none when nobody of the session waits. `terms` has
     one entry when the process knows others. `wakes`: sessions that were given something just now. `used` and `sums`:
     calls in progress, and what each window counts; `level`: of the cool-down; `cut_off`: how many of the calls in
-    progress were cut off.
+    progress were cut off; `offset`: of the store's clock, which instants of another offset cannot be compared with;
+    `shut`: for how long a pause, a cool-down or a loss keeps everybody out.
     """
 
     status: str
@@ -262,3 +270,5 @@ class Answer(TypedDict):
     sums: list[int]
     level: int
     cut_off: int
+    offset: int
+    shut: int

@@ -56,7 +56,7 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     wakes = _serve(record, ask["sid"], terms, now)
     answer = _answer(record, seat, now)
     answer["lost"] = lost
-    answer["starts"] = [{"id": call_id, "at": now} for call_id in restamped]
+    answer["starts"] = [{"id": call_id, "at": now, "late": state.late_after(terms)} for call_id in restamped]
     answer["wakes"] = wakes
     answer["others"] = sum(
         run["count"] for sid, other in record["seats"].items() if sid != ask["sid"] for run in other["runs"]
@@ -66,6 +66,7 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     answer["sums"] = [state.log_of(record, logs.name(bound))["sum"] for bound in terms["windows"]]
     answer["level"] = record["cool"]["level"]
     answer["cut_off"] = state.cut_off_count(record)
+    answer["shut"] = max(0, state.gate(record, terms, now)[1] - now)
     if ask["tv"] != record["tv"]:
         answer["terms"] = [terms]
     return answer
@@ -95,6 +96,8 @@ def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
         "sums": [],
         "level": 0,
         "cut_off": 0,
+        "offset": record["offset"],
+        "shut": 0,
     }
 
 
@@ -173,7 +176,7 @@ def _restamp(record: Record, seat: Seat, call_id: int, terms: Terms, now: int) -
         state.uncount(record, call["units"], call["at"], now)
         state.count(record, call["units"], now)
     call["at"] = now
-    call["until"] = now + terms["start"] + terms["transit"] + terms["call"]
+    call["until"] = now + state.held_for(terms)
     return True
 
 
@@ -308,7 +311,7 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
     seat, run = record["seats"][place.sid], place.run
     call_id = seat["next"]
     seat["next"] += 1
-    until = now + terms["start"] + terms["transit"] + terms["call"]
+    until = now + state.held_for(terms)
     call: Call = {"id": call_id, "at": now, "until": until, "units": run["units"], "label": run["label"]}
     if run["key"]:
         call["key"] = run["key"]
@@ -319,7 +322,16 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
         seat["out"][-1]["count"] += 1
     else:
         seat["g"] += 1
-        seat["out"].append({"g": seat["g"], "run": run["id"], "count": 1, "first": call_id, "at": now})
+        seat["out"].append(
+            {
+                "g": seat["g"],
+                "run": run["id"],
+                "count": 1,
+                "first": call_id,
+                "at": now,
+                "late": state.late_after(terms),
+            }
+        )
     record["virtual"] = max(record["virtual"], run["tag"])
     run["tag"] += cost(run["units"], terms)
     run["count"] -= 1

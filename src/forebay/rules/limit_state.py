@@ -10,6 +10,8 @@ from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
 
 JUMP = 2 * SECOND
+LATE = 2 * SECOND
+"""How old a grant may be when its call starts, where no window counts when calls start."""
 FOREVER = 1 << 45
 PAUSED = "paused"
 RELEARNING = "relearning"
@@ -65,8 +67,22 @@ def terms_at(record: Record, now: int) -> Terms:
     return record["eras"][0]["terms"]
 
 
+def late_after(terms: Terms) -> int:
+    """Return how old a grant may be when its call starts.
+
+    Windows count calls as of their grants, so there a late start moves them together. A bound of calls in flight counts
+    a call until it ends, whenever it starts.
+    """
+    return terms["start"] if terms["windows"] else max(terms["start"], LATE)
+
+
+def held_for(terms: Terms) -> int:
+    """Return how long after its grant a call may be in progress."""
+    return late_after(terms) + terms["transit"] + terms["call"]
+
+
 def hold_back(record: Record, terms: Terms, now: int) -> None:
-    wait = terms["call"] + terms["start"] + terms["transit"]
+    wait = held_for(terms)
     for _, wide in widths(terms):
         wait = max(wait, wide)
     record["hold"] = max(record["hold"], now + wait)

@@ -1,11 +1,11 @@
 """What a process tells the store of those who wait in it, and whom it serves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from forebay.limits.call import Call
 from forebay.limits.line import Line
 from forebay.limits.waiting import Waiter
-from forebay.model.limit import Limit
+from forebay.model.limit import Limit, Window
 from forebay.rules import limit_actions as actions
 from forebay.stores.memory.limits import MemoryLimits
 
@@ -148,3 +148,58 @@ def test_the_time_to_go_is_of_the_same_caller_as_the_place() -> None:
     ask(line)
     waits = [line.wait_of(each) for each in waiters]
     assert [(each["ahead"], each["eta"]) for each in waits if each] == [(n, 100 * (n + 1)) for n in range(5)]
+
+
+def granted_line(windows: Sequence[Window] = (), *, store: MemoryLimits | None = None) -> tuple[Line, Call]:
+    store = store or MemoryLimits()
+    limit = Limit("api", in_flight=4, windows=windows)
+    layer = {"name": "code", "values": actions.values_of(limit), "until": -1, "at": 0, "who": "", "note": ""}
+    store.change("api", lambda record, raw: actions.configured(record, "api", layer, raw))  # type: ignore[arg-type]
+    line = line_at(store, "a")
+    line.join(Waiter(), CALL)
+    [call] = ask(line)
+    return line, call
+
+
+def test_a_grant_may_be_used_late_where_no_window_counts_calls() -> None:
+    line, call = granted_line()
+    assert line.late_s(call) == 2.0
+    line, call = granted_line([Window(9, per_s=1)])
+    assert line.late_s(call) == 0.25
+
+
+def test_a_grant_from_before_a_pause_or_a_refusal_must_be_fresh() -> None:
+    line, call = granted_line()
+    line.refused({"kind": "cooldown", "at": call.at, "wait": -1, "jitter": 0})
+    assert line.late_s(call) == 0.25
+    store = MemoryLimits()
+    line, call = granted_line(store=store)
+    assert not ask(line)
+    assert line.late_s(call) == 2.0
+    store.change("api", lambda record, raw: actions.paused(record, raw, for_ms=None, note="") if record else None)
+    assert not ask(line)
+    assert line.late_s(call) == 0.25
+
+
+def test_a_grant_from_before_a_loss_must_be_fresh() -> None:
+    store = MemoryLimits()
+    line, call = granted_line(store=store)
+    store.change("api", lambda record, _: record | {"gen": record["gen"] + 1} if record else None)
+    assert line.late_s(call) == 2.0
+    ask(line)
+    assert line.late_s(call) == 0.25
+
+
+def test_a_grant_that_an_older_program_made_must_be_fresh() -> None:
+    line, _ = granted_line()
+    waiter = Waiter()
+    line.join(waiter, CALL)
+    run = line.ask(0.0)["runs"][0]["id"]
+    line.granted([{"g": 2, "run": run, "count": 1, "first": 2, "at": 0}], 0.0)
+    assert isinstance(waiter.result, Call)
+    assert line.late_s(waiter.result) == 0.25
+
+
+def test_a_grant_is_at_least_as_old_as_the_news_of_it() -> None:
+    line, call = granted_line()
+    assert line.age_s(call, call.heard_at + 3.0) >= 3.0

@@ -11,7 +11,8 @@ from forebay.rules.forecast import POLL, Ahead
 from forebay.rules.limit_state import FOREVER, JUMP
 from tests.unit.rules.limit_builders import NOW, ask_of, limit_terms, record_of, wish
 
-HELD = 60_300
+HELD = 62_050
+HELD_WITH_WINDOWS = 60_300
 LEASE = 15_000
 
 
@@ -172,7 +173,7 @@ def test_every_request_is_a_new_version_and_opens_a_session() -> None:
     record = record_of()
     answer = said(record, label="host 1", runs=[wish(label="page 7")])
     assert (answer["status"], answer["v"], answer["lost"], answer["sessions"]) == ("ok", 1, 1, 1)
-    assert answer["grants"] == [{"g": 1, "run": 1, "count": 1, "first": 1, "at": NOW}]
+    assert answer["grants"] == [{"g": 1, "run": 1, "count": 1, "first": 1, "at": NOW, "late": 2000}]
     assert record["seats"]["a"] == {
         "until": NOW + LEASE,
         "n": 1,
@@ -208,7 +209,7 @@ def test_a_request_that_is_sent_again_is_not_late() -> None:
 def test_a_session_goes_on_from_what_it_has_said_and_heard() -> None:
     record = record_of()
     answer = said(record, n=9, next=5, heard=7, acked=8, runs=[wish()])
-    assert answer["grants"] == [{"g": 8, "run": 1, "count": 1, "first": 5, "at": NOW}]
+    assert answer["grants"] == [{"g": 8, "run": 1, "count": 1, "first": 5, "at": NOW, "late": 2000}]
     said(record, n=0, next=3, heard=2, acked=3)
     assert [record["seats"]["a"][key] for key in ("next", "g", "n")] == [6, 8, 9]
     said(record, n=0, acked=20)
@@ -308,16 +309,16 @@ def test_a_late_start_moves_the_entry_and_the_end_of_the_call() -> None:
     record = record_of(None, [(9, 1.0)])
     said(record, runs=[wish()])
     answer = said(record, n=2, now=NOW + 1300, starts=[1, 2])
-    assert answer["starts"] == [{"id": 1, "at": NOW + 1300}]
+    assert answer["starts"] == [{"id": 1, "at": NOW + 1300, "late": 250}]
     assert record["logs"]["calls/1000"] == {"sum": 1, "items": [NOW + 1300, 1]}
     assert record["seats"]["a"]["calls"][0]["at"] == NOW + 1300
-    assert record["seats"]["a"]["calls"][0]["until"] == NOW + 1300 + HELD
+    assert record["seats"]["a"]["calls"][0]["until"] == NOW + 1300 + HELD_WITH_WINDOWS
 
 
 def test_a_start_at_the_instant_of_the_grant_moves_nothing() -> None:
     record = record_of(None, [(9, 1.0)])
     said(record, runs=[wish()])
-    assert said(record, n=2, starts=[1])["starts"] == [{"id": 1, "at": NOW}]
+    assert said(record, n=2, starts=[1])["starts"] == [{"id": 1, "at": NOW, "late": 250}]
     assert record["logs"]["calls/1000"] == {"sum": 1, "items": [NOW, 1]}
 
 
@@ -326,7 +327,7 @@ def test_no_call_starts_late_while_everybody_is_kept_out() -> None:
     said(record, runs=[wish(count=2)])
     record["paused"] = NOW + 5
     assert said(record, n=2, now=NOW + 4, starts=[1, 2])["starts"] == []
-    assert said(record, n=3, now=NOW + 5, starts=[2])["starts"] == [{"id": 2, "at": NOW + 5}]
+    assert said(record, n=3, now=NOW + 5, starts=[2])["starts"] == [{"id": 2, "at": NOW + 5, "late": 2000}]
 
 
 def test_a_start_is_too_late_as_soon_as_any_window_has_forgotten_the_grant() -> None:
@@ -334,6 +335,29 @@ def test_a_start_is_too_late_as_soon_as_any_window_has_forgotten_the_grant() -> 
     said(record, runs=[wish()])
     assert said(record, n=2, now=NOW + 1301, starts=[1])["starts"] == []
     assert record["logs"]["calls/60000"] == {"sum": 1, "items": [NOW, 1]}
+
+
+@pytest.mark.parametrize(
+    ("windows", "start_within_s", "late"), [((), 0.25, 2000), ((), 3.0, 3000), ([(9, 1.0)], 0.25, 250)]
+)
+def test_a_grant_may_be_used_late_where_no_window_counts(
+    windows: list[tuple[int, float]], start_within_s: float, late: int
+) -> None:
+    record = record_of(5, windows, start_within_s=start_within_s)
+    [grant] = said(record, runs=[wish()])["grants"]
+    assert grant["late"] == late
+    assert record["seats"]["a"]["calls"][0]["until"] == NOW + late + 50 + 60_000
+
+
+def test_an_answer_says_for_how_long_everybody_is_kept_out() -> None:
+    record = record_of()
+    assert said(record)["shut"] == 0
+    record["paused"] = NOW + 5
+    assert said(record, n=2)["shut"] == 5
+    assert (
+        said(record, n=0, now=NOW + 5, hints=[{"kind": "cooldown", "at": NOW + 5, "wait": 700, "jitter": 0}])["shut"]
+        == 700
+    )
 
 
 # The line.
@@ -588,7 +612,7 @@ def test_what_others_hold_is_dropped_and_waited_for() -> None:
     said(record, "b", runs=[wish(count=2)])
     record["eras"][0]["terms"]["call"] = 10
     said(record, n=0, version=9)
-    assert record["hold"] == NOW + 100_300
+    assert record["hold"] == NOW + 102_050
     assert (record["seats"]["b"]["calls"], record["seats"]["b"]["out"]) == ([], [])
 
 

@@ -129,9 +129,9 @@ def test_the_first_layer_makes_the_record() -> None:
 def test_one_who_remembers_a_limit_that_is_gone_makes_it_with_a_hold() -> None:
     record = limit_actions.configured(None, "api", layer(in_flight=5), NOW, version=70)
     assert record is not None
-    assert (record["v"], record["hold"]) == (71, NOW + 60_300)
+    assert (record["v"], record["hold"]) == (71, NOW + 62_050)
     assert limit_actions.configured(record, "api", layer(in_flight=6), NOW, version=99) is record
-    assert record["hold"] == NOW + 60_300
+    assert record["hold"] == NOW + 62_050
 
 
 def test_a_layer_replaces_the_one_of_its_name() -> None:

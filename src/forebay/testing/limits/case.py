@@ -22,9 +22,11 @@ LATE = START + TRANSIT + 1
 """How much longer than its window a grant counts, where nothing else is said."""
 CALL = 60_000
 LEASE = 15_000
-HELD = CALL + START + TRANSIT
-"""How long a call of a process that has died may go on, where nothing else is said."""
 SECOND = 1000
+HELD = CALL + 2 * SECOND + TRANSIT
+"""How long a call of a process that has died counts, in a limit without windows."""
+HELD_WITH_WINDOWS = CALL + START + TRANSIT
+"""The same in a limit with windows."""
 MINUTE = 60_000
 HOUR = 3_600_000
 _PATIENCE_S = 10.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay.stores.limit_base import LimitStore
-from forebay.testing.limits.case import HELD, LATE, SECOND, LimitCase, define, pause, stored
+from forebay.testing.limits.case import HELD_WITH_WINDOWS, LATE, SECOND, START, LimitCase, define, pause, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import Process
 
@@ -36,7 +36,7 @@ class StartPromises(LimitCase):
         [call] = a.wants()
         clock.move(SECOND)
         assert restarts(a, call)
-        clock.move(HELD - 1)
+        clock.move(HELD_WITH_WINDOWS - 1)
         assert b.wants() == []
         clock.move(1)
         assert len(b.asks()) == 1
@@ -95,5 +95,5 @@ class StartPromises(LimitCase):
         store.exchange(a.limit, asked)
         clock.move(100)
         again = store.exchange(a.limit, asked)
-        assert again["starts"] == [{"id": call, "at": clock.shown}]
+        assert again["starts"] == [{"id": call, "at": clock.shown, "late": START}]
         assert stored(store)["logs"]["calls/60000"] == {"sum": 1, "items": [clock.shown, 1]}

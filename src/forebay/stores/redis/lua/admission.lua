@@ -1,6 +1,7 @@
 -- forebay.rules.admission in Lua, line by line, as far as an exchange needs it.
 -- Nothing may depend on the order of pairs(): it only sums, filters and takes the largest.
 local JUMP = 2 * SECOND
+local LATE = 2 * SECOND
 local POLL = 5 * SECOND
 local GRACE = 50
 local EXACT_GRACE = 10
@@ -30,12 +31,12 @@ local function new_answer(record, seat, now, status)
     status = status, now = now, v = record.v, gen = record.gen, tv = record.tv, lost = 0,
     grants = status == 'late' and {} or seat.out,
     starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = sessions,
-    used = 0, sums = {}, level = 0, cut_off = 0,
+    used = 0, sums = {}, level = 0, cut_off = 0, offset = record.offset, shut = 0,
   }
 end
 
 local function unknown(now)
-  return new_answer({v = 0, gen = 1, tv = 0, seats = {}}, new_seat(), now, 'unknown')
+  return new_answer({v = 0, gen = 1, tv = 0, offset = 0, seats = {}}, new_seat(), now, 'unknown')
 end
 
 local function logical(record, raw, seen, elapsed)
@@ -62,8 +63,16 @@ local function terms_at(record, now)
   return record.eras[1].terms
 end
 
+local function late_after(terms)
+  return #terms.windows > 0 and terms.start or max(terms.start, LATE)
+end
+
+local function held_for(terms)
+  return late_after(terms) + terms.transit + terms.call
+end
+
 local function hold_back(record, terms, now)
-  local wait = terms.call + terms.start + terms.transit
+  local wait = held_for(terms)
   for _, bound in ipairs(terms.windows) do
     wait = max(wait, logs.width(bound, terms))
   end
@@ -249,7 +258,7 @@ local function restamp(record, seat, call_id, terms, now)
     count_units(record, call.units, now)
   end
   call.at = now
-  call['until'] = now + terms.start + terms.transit + terms.call
+  call['until'] = now + held_for(terms)
   return true
 end
 
@@ -406,7 +415,7 @@ local function grant_one(record, place, terms, now, more)
   local seat, run = record.seats[place.sid], place.run
   local call_id = seat.next
   seat.next = seat.next + 1
-  local call_until = now + terms.start + terms.transit + terms.call
+  local call_until = now + held_for(terms)
   local calls = calls_of(seat)
   calls[#calls + 1] = {
     id = call_id, at = now, ['until'] = call_until, units = run.units, label = run.label,
@@ -419,7 +428,9 @@ local function grant_one(record, place, terms, now, more)
     last.count = last.count + 1
   else
     seat.g = seat.g + 1
-    seat.out[#seat.out + 1] = {g = seat.g, run = run.id, count = 1, first = call_id, at = now}
+    seat.out[#seat.out + 1] = {
+      g = seat.g, run = run.id, count = 1, first = call_id, at = now, late = late_after(terms),
+    }
   end
   record.virtual = max(record.virtual, run.tag)
   run.tag = run.tag + cost(run.units, terms)
@@ -628,7 +639,7 @@ local function decide(record, ask, raw)
     seat.n = ask.n
     for _, call_id in ipairs(ask.starts) do
       if restamp(record, seat, call_id, terms, now) then
-        starts[#starts + 1] = {id = call_id, at = now}
+        starts[#starts + 1] = {id = call_id, at = now, late = late_after(terms)}
       end
     end
     line_up(record, seat, ask.runs, terms)
@@ -653,6 +664,8 @@ local function decide(record, ask, raw)
   end
   answer.level = record.cool.level
   answer.cut_off = cut_off_count(record)
+  local _, shut_until = gate(record, terms, now)
+  answer.shut = max(0, shut_until - now)
   if ask.tv ~= record.tv then
     answer.terms = {terms}
   end

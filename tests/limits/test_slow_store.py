@@ -1,0 +1,77 @@
+"""A store that answers late makes callers wait for its answers, and for nothing more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from forebay.limits import Limit, Limiter, Window
+from forebay.model.limit_record import Answer, Ask
+from tests.limits.ground import Switchable
+
+SLOW_S = 0.4
+"""Longer than a call with a window may wait for its start."""
+
+
+class Slow(Switchable):
+    """Takes requests late, or sends answers late; `exchanges` and `restarts` count what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.takes_s = self.answers_s = 0.0
+        self.answers_left = 1000
+        self.exchanges = self.restarts = 0
+
+    def _answered(self, ask: Ask, verb: Callable[[str, Ask], Answer], limit: str) -> Answer:
+        if ask["n"]:
+            self.exchanges += 1
+            self.restarts += len(ask["starts"])
+            time.sleep(self.takes_s)
+        answer = super()._answered(ask, verb, limit)
+        if ask["n"] and self.answers_left:
+            self.answers_left -= 1
+            time.sleep(self.answers_s)
+        return answer
+
+
+@pytest.fixture
+def store() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def limiter(store: Slow) -> Iterator[Limiter]:
+    with Limiter(store) as limiter:
+        yield limiter
+
+
+def slots(limiter: Limiter, count: int) -> None:
+    for _ in range(count):
+        with limiter.slot("api", timeout_s=20):
+            pass
+
+
+@pytest.mark.parametrize("way", ["takes_s", "answers_s"])
+def test_a_slow_answer_is_used_where_no_window_counts_calls(limiter: Limiter, store: Slow, way: str) -> None:
+    limiter.define(Limit("api", in_flight=2))
+    setattr(store, way, SLOW_S)
+    slots(limiter, 2)
+    assert (store.restarts, store.exchanges) == (0, 2)
+
+
+def test_a_slow_way_to_the_store_ages_no_grant(limiter: Limiter, store: Slow) -> None:
+    limiter.define(Limit("api", in_flight=2, windows=[Window(50, per_s=60)]))
+    slots(limiter, 1)
+    store.takes_s = SLOW_S
+    slots(limiter, 2)
+    assert (store.restarts, store.exchanges) == (0, 3)
+
+
+def test_a_grant_that_was_long_on_its_way_back_counts_from_its_start(limiter: Limiter, store: Slow) -> None:
+    limiter.define(Limit("api", in_flight=2, windows=[Window(50, per_s=60)]))
+    slots(limiter, 1)
+    store.answers_s, store.answers_left = SLOW_S, 1
+    slots(limiter, 1)
+    assert store.restarts == 1
