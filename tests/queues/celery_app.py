@@ -13,6 +13,8 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
     worker_hijack_root_logger=False,
+    # On a busy machine a child takes longer than the usual 4 s to start.
+    worker_proc_alive_timeout=60.0,
 )
 
 call = app.task(calls.call, name="call")
