@@ -119,7 +119,15 @@ def create_app(
         docs_page,
     ):
         made.include_router(each.router)
+    _build_routes(made)
     return made
+
+
+def _build_routes(made: FastAPI) -> None:
+    """Build all routes now: FastAPI would with the first request, in a way that two threads must not do at once."""
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in made.routes:
+        route.matches(scope)
 
 
 async def _announce_limits(service: Service) -> None:
