@@ -23,11 +23,16 @@ def test_every_metric_in_the_rules_is_one_of_a_worker() -> None:
     assert named <= known
 
 
-def test_dead_letters_degraded_limits_and_exhausted_quotas_have_a_rule() -> None:
+def test_what_an_operator_must_hear_of_has_a_rule() -> None:
     assert set(re.findall(r"alert: (\w+)", RULES)) >= {
         "ForebayDeadLetters",
         "ForebayLimitDegraded",
         "ForebayQuotaExhausted",
+        "ForebayNoWorker",
+        "ForebayNobodyReports",
+        "ForebayLaneStandsStill",
+        "ForebayBacklogGrows",
+        "ForebayLimitPaused",
     }
 
 
@@ -36,3 +41,8 @@ def test_the_page_for_receivers_names_every_alert_and_each_comes_from_a_real_eve
     for event, (name, fields) in ALERTS.items():
         assert f"`{name}`" in page
         assert set(fields) <= set(EVENTS[event].fields)
+
+
+def test_a_fleet_whose_last_worker_died_is_noticed_though_nothing_is_scraped() -> None:
+    [rule] = re.findall(r"alert: ForebayNobodyReports\n\s+expr: (.+)\n", RULES)
+    assert rule == "absent(forebay_workers_alive)"

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 
@@ -199,3 +200,13 @@ def test_a_blocking_caller_gets_the_time_that_is_left_for_its_client(limiter: Li
     with pytest.raises(BadInput, match="remaining_s"), limiter.slot("slow", enforce_timeout=True):
         pass
     until(lambda: limiter.usage("slow").in_flight == 0)
+
+
+@pytest.mark.parametrize("hint", [0, "0", "Wed, 01 Jan 2020 00:00:00 GMT", timedelta(0)])
+def test_a_refusal_that_says_not_at_all_holds_everybody_back_by_the_limits_own_steps(
+    limiter: Limiter, hint: object
+) -> None:
+    limiter.define(Limit("zero", in_flight=2, cooldown_s=30))
+    with limiter.slot("zero") as slot:
+        slot.throttled(retry_after_s=hint)  # type: ignore[arg-type]
+    assert limiter.usage("zero").cooldown_for_s > 20

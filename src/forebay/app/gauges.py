@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from forebay import ids
 from forebay.clock import steady
-from forebay.errors import NotFound, StoreError
+from forebay.errors import StoreError
 from forebay.limits.usage import Usage
 from forebay.model.lane import Lane
 from forebay.model.task import Status
@@ -64,6 +64,10 @@ class FleetGauges:
         self._snapshot: Snapshot | None = None
         self._reading: Future[Snapshot | None] | None = None
         self._read_at = -FRESH_S
+        self._begun_at = -TURN_S
+        """When the read that is under way began, or else the last one."""
+        self._turn_ends_at = 0.0
+        """Until when no other process can have the turn, as far as the last read shows."""
         self._tasks: dict[tuple[str, Status], int] = {}
         self._count_at = 0.0
 
@@ -78,24 +82,26 @@ class FleetGauges:
     def _current(self) -> Snapshot | None:
         """Return the gauges, read again after `FRESH_S`; None while another process has the turn.
 
-        A store that does not answer soon costs its gauges, never the counts of this process.
+        While a read takes long, the gauges are those of the last one, as long as this process must have the turn. A
+        store that does not answer costs its gauges, never the counts of this process.
         """
         with self._lock:
             if steady() < self._read_at + FRESH_S:
                 return self._snapshot
             if self._reading is None:
-                self._reading = Future()
+                self._reading, self._begun_at = Future(), steady()
                 threading.Thread(
                     target=_fulfil, args=(self._reading, self._take_turn), name="forebay-gauges", daemon=True
                 ).start()
             reading = self._reading
         wait([reading], ANSWER_WITHIN_S)
-        if not reading.done():
-            return None
         with self._lock:
+            if not reading.done():
+                return self._snapshot if steady() < self._turn_ends_at else None
             if self._reading is reading:
                 self._reading, self._snapshot, self._read_at = None, None, steady()
                 self._snapshot = _result(reading)
+                self._turn_ends_at = self._begun_at + TURN_S
             return self._snapshot
 
     def close(self) -> None:
@@ -126,11 +132,7 @@ class FleetGauges:
         limiter = self._app.limits.found()
         if limiter is None:
             return []
-        usages = []
-        for name in sorted(limiter.names())[:MAX_LIMITS]:
-            with suppress(NotFound):  # dropped meanwhile
-                usages.append(limiter.usage(name))
-        return usages
+        return limiter.usages(most=MAX_LIMITS)
 
 
 def _fulfil(reading: Future[Snapshot | None], read: Callable[[], Snapshot | None]) -> None:

@@ -334,9 +334,9 @@ class Limiter:
         desk = self._desks.get(name)
         return usage_of(name, record, raw, degraded=desk is not None and desk.degraded)
 
-    def usages(self) -> list[Usage]:
-        """How all limits stand, by name, in few round trips."""
-        names = self._store.names()
+    def usages(self, *, most: int | None = None) -> list[Usage]:
+        """Return how all limits stand, or the first ones by name, in few round trips."""
+        names = self._store.names()[:most]
         return [
             self._usage_of(name, record, raw)
             for name, (record, raw) in zip(names, self._store.read_many(names), strict=True)

@@ -368,9 +368,10 @@ class Slot:
     def throttled(self, retry_after_s: Hint = None) -> None:
         """The provider refused the call with "not now" (429): a cool-down for everybody who shares the limit.
 
-        `retry_after_s` may be the header `Retry-After` as it is. A hint that makes no sense counts as none.
+        `retry_after_s` may be the header `Retry-After` as it is. 0 counts as no hint, and so does what makes no sense.
         """
-        self._throttle(retry_after.read(retry_after_s, now=time.time()), _TOO_MANY, "")
+        # "Not at all", or a date that our clock has passed, is not advice after a refusal.
+        self._throttle(retry_after.read(retry_after_s, now=time.time()) or None, _TOO_MANY, "")
 
     def _throttle(self, hint_s: float | None, status: int, text: str) -> None:
         wait_s = -1.0 if hint_s is None else min(hint_s, _DAY_S)  # the limit's own longest is less

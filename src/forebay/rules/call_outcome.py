@@ -189,11 +189,17 @@ def judge_exception(error: BaseException, *, now: float) -> CallOutcome:
         known = _judge_link(link, now)
         if known is not None:
             return known
+    return _judge_vague(links) or CallOutcome("abandoned", error_class=verdict.classify_exception(error))
+
+
+def _judge_vague(links: list[BaseException]) -> CallOutcome | None:
+    """Judge by what says too little while anything else says more."""
     for link in links:
         for name in exception_facts.names(link):
             if name in _BY_VAGUE_NAME:
                 return _BY_VAGUE_NAME[name]
-    return CallOutcome("abandoned", error_class=verdict.classify_exception(error))
+    # Some clients say no more than this of a connection.
+    return _CLOSED if any(type(cause) is OSError and cause.errno is None for cause in links[1:]) else None
 
 
 def code_class(codes: tuple[str, ...]) -> ErrorClass | None:

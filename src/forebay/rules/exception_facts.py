@@ -12,6 +12,7 @@ _LEAST_STATUS = 100
 _LEAST_ERROR = 400
 _MOST_STATUS = 599
 # urllib3 gives up after its own retries without keeping the answer; its text still names the status.
+_STATUS = re.compile(r"[0-9]{3}")
 _GAVE_UP = re.compile(r"too many ([0-9]{3}) error responses")
 
 
@@ -85,7 +86,7 @@ def plain_headers(value: object) -> dict[str, str]:
     try:
         for name, text in pairs or ():
             found[_text(name).lower()] = _text(text)
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - of any library, such as a value that cannot be printed
         return {}
     return found
 
@@ -120,6 +121,8 @@ def _status(link: BaseException, response: object) -> int | None:
 
 
 def _as_status(value: object, least: int = _LEAST_STATUS) -> int | None:
+    if isinstance(value, str) and _STATUS.fullmatch(value):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_STATUS:
         return None
     return int(value)

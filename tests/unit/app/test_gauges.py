@@ -138,3 +138,26 @@ def test_all_tasks_are_counted_rarely(app: Forebay, monkeypatch: pytest.MonkeyPa
     for _ in range(3):
         assert values(collector)
     assert len(counts) == 1
+
+
+def test_a_slow_store_costs_no_scrape_its_gauges(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector = FleetGauges(app)
+    assert values(collector)
+    may_go_on = threading.Event()
+    lanes = app.ledger.lanes
+    monkeypatch.setattr(app.ledger, "lanes", lambda: may_go_on.wait(30) and lanes())
+    monkeypatch.setattr(gauges, "ANSWER_WITHIN_S", 0.01)
+    for _ in range(3):
+        assert set(values(collector)) == set(GAUGES)
+    may_go_on.set()
+
+
+def test_a_store_that_hangs_for_a_whole_turn_costs_its_gauges(app: Forebay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "TURN_S", 0.2)
+    collector = FleetGauges(app)
+    assert values(collector)
+    may_go_on = threading.Event()
+    monkeypatch.setattr(app.ledger, "lanes", lambda: may_go_on.wait(30) and [])
+    monkeypatch.setattr(gauges, "ANSWER_WITHIN_S", 0.3)
+    assert values(collector) == {}
+    may_go_on.set()

@@ -375,3 +375,33 @@ def test_no_header_and_no_body_makes_the_judgement_fail(status: int, headers: ob
     found = answered(status, headers, body)
     assert found.status == status
     assert found.retry_after_s is None or 0 < found.retry_after_s < float("inf")
+
+
+def test_a_status_may_be_a_text_of_three_digits() -> None:
+    assert raised(named("SdkError", status="429")).kind == "throttled"
+    assert raised(named("SdkError", status_code="503")).kind == "failed"
+    assert raised(named("SdkError", status="4290")).kind == "abandoned"
+
+
+def test_a_cause_that_is_an_error_of_a_connection_and_no_more_blames_the_provider() -> None:
+    error = ValueError("the SDK failed")
+    error.__cause__ = OSError("connection lost")
+    assert raised(error).blames_provider
+    error.__cause__ = FileNotFoundError(2, "no such file")
+    assert not raised(error).blames_provider
+    assert not raised(OSError("disk")).blames_provider
+
+
+def test_a_header_that_cannot_be_printed_hides_no_refusal() -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise ValueError
+
+        __repr__ = __str__
+
+    class Worse(Unprintable):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    for value in (Unprintable(), Worse()):
+        assert answered(429, {"retry-after": value}).kind == "throttled"
