@@ -213,3 +213,13 @@ def test_doctor_writes_nothing_into_a_bucket(
         answer = here.run("doctor", "-o", "json")
     ((verdict, text),) = lines_of(answer, "blobs")
     assert (verdict, puts) == ("ok", []), text
+
+
+@pytest.mark.parametrize("command", [("limits", "list"), ("doctor",), ("list",)])
+def test_a_number_of_a_limit_that_cannot_be_read_is_said(
+    command: tuple[str, ...], here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_LIMIT_ADOBE_IN_FLIGHT", "abc")
+    answer = here.run(*command)
+    assert answer.code in {1, 2}
+    assert "FOREBAY_LIMIT_ADOBE_IN_FLIGHT" in answer.out + answer.err

@@ -65,6 +65,15 @@ def test_requeue_of_all_keeps_to_kind_and_error_class(here: Ground) -> None:
     assert here.run("dead", "requeue", "--all", "--error-class", "odd").code == 2
 
 
+def test_a_kind_or_an_error_class_says_which_are_meant(here: Ground) -> None:
+    here.submit(lone(kind="a"), lone(kind="b"))
+    fail_all(here, "timeout", "a")
+    fail_all(here, "bad_response", "b")
+    assert here.ok("dead", "requeue", "--error-class", "bad_response").out.startswith("1 to be")
+    assert here.ok("dead", "drop", "--kind", "a", "--yes").out == "1 dropped, 0 refused\n"
+    assert here.ok("dead", "list", "-o", "json").json == []
+
+
 def test_what_is_out_of_retries_is_counted_and_needs_force(here: Ground) -> None:
     here.submit(lone())
     for _ in range(3):

@@ -66,7 +66,7 @@ def requeue(
     force: Force = False,
     common: Reading = _USUAL,
 ) -> int:
-    """By id, or all of them, of one kind or one error class if so wished."""
+    """By id, by --kind, by --error-class, or --all of them."""
     with opened(common) as app:
 
         def run(targets: Sequence[str]) -> list[Acted]:
@@ -100,16 +100,14 @@ def drop(
 
 
 def _named(ids: Sequence[str], kind: str | None, error_class: str | None, *, every: bool) -> bool:
-    if not ids and not every:
-        raise BadInput(
-            "Say which dead letters are meant.", remedy="Give ids, or --all, with --kind or --error-class if need be."
-        )
+    if not ids and not every and kind is None and error_class is None:
+        raise BadInput("Say which dead letters are meant.", remedy="Give ids, --kind, --error-class, or --all.")
     if ids and every:
         raise BadInput("Both ids and --all are given.", remedy="Give ids or --all, not both.")
     if ids and (kind or error_class):
         raise BadInput(
             "--kind and --error-class choose among all dead letters, not among ids.",
-            remedy="Leave them out, or give --all instead of ids.",
+            remedy="Leave them out, or leave out the ids.",
         )
     return bool(ids)
 

@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from forebay.settings import Settings
 
 _FILE_VARIABLE = "FOREBAY_CONFIG"
+_LIMIT_VARIABLES = "FOREBAY_LIMIT_"
 
 
 def settings_of(common: Common) -> Settings:
     from forebay.settings import load
 
     limits = common.limits if isinstance(common, LimitReading) else None
-    return load({"ledger": common.ledger, "limits": limits}, environ=environment(common))
+    environ = environment(common)
+    if any(name.startswith(_LIMIT_VARIABLES) for name in environ):
+        from forebay.limits.written import from_environment
+
+        from_environment(environ)  # a number that cannot be read must not be passed over
+    return load({"ledger": common.ledger, "limits": limits}, environ=environ)
 
 
 def environment(common: Common) -> dict[str, str]:

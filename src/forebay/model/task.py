@@ -180,7 +180,8 @@ class NewTask:
     def _check_numbers(self) -> None:
         check_count("priority", self.priority, least=-MAX_PRIORITY, most=MAX_PRIORITY)
         check_duration("delay_s", self.delay_s)
-        check_duration("timeout_s", self.timeout_s)
+        if check_duration("timeout_s", self.timeout_s) <= 0:
+            raise BadInput("timeout_s is 0: no attempt could end in that time.", remedy="Give a second or more.")
         check_count("max_retries", self.max_retries)
         if self.available_at is not None:
             check_instant("available_at", self.available_at)

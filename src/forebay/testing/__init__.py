@@ -1,4 +1,6 @@
-"""What a ledger or a limit store must pass to be one, open to anybody who writes a store; needs pytest and hypothesis.
+"""What a ledger or a limit store must pass to be one, open to anybody who writes a store.
+
+All but the simulator need `forebay[testing]`: pytest and hypothesis.
 
 - `forebay.testing.conformance.LedgerSuite`: the promises of the contract, one test each.
 - `forebay.testing.machine.ledger_machine`: random steps against a small model, judged after each one.
@@ -10,13 +12,16 @@
 - `forebay.testing.simulator`: the paid APIs on this machine, in a process of their own that says what it saw.
 """
 
-import pytest
+from contextlib import suppress
 
 from forebay.simulate.starting import Simulated, simulator
 
 __all__ = ["Simulated", "simulator"]
 
-# Before anything imports them: a failed assert then shows the values it compared.
-pytest.register_assert_rewrite(
-    "forebay.testing.conformance", "forebay.testing.ground", "forebay.testing.limits", "forebay.testing.pair"
-)
+with suppress(ImportError):  # the simulator needs no pytest
+    import pytest
+
+    # Before anything imports them: a failed assert then shows the values it compared.
+    pytest.register_assert_rewrite(
+        "forebay.testing.conformance", "forebay.testing.ground", "forebay.testing.limits", "forebay.testing.pair"
+    )

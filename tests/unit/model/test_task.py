@@ -98,6 +98,11 @@ def test_a_bad_key_is_refused(field: str, label: object) -> None:
     assert_helpful(caught.value)
 
 
+def test_an_attempt_needs_some_time() -> None:
+    with pytest.raises(BadInput, match="timeout_s is 0"):
+        NewTask(kind="a", timeout_s=0)
+
+
 @pytest.mark.parametrize("field", ["delay_s", "timeout_s", "available_at", "deadline_at"])
 @pytest.mark.parametrize(
     "value",
