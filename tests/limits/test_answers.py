@@ -206,7 +206,7 @@ def test_a_blocking_caller_gets_the_time_that_is_left_for_its_client(limiter: Li
 def test_a_refusal_that_says_not_at_all_holds_everybody_back_by_the_limits_own_steps(
     limiter: Limiter, hint: object
 ) -> None:
-    limiter.define(Limit("zero", in_flight=2, cooldown_s=30))
+    limiter.define(Limit("zero", in_flight=2, cooldown_s=(30,)))
     with limiter.slot("zero") as slot:
         slot.throttled(retry_after_s=hint)  # type: ignore[arg-type]
     assert limiter.usage("zero").cooldown_for_s > 20

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,12 @@ def test_a_subscriber_may_unsubscribe_while_it_is_called() -> None:
 def test_an_event_that_nobody_hears_makes_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     make = logging.Logger.makeRecord
-    monkeypatch.setattr(logging.Logger, "makeRecord", lambda *args: made.append(args[1:]) or make(*args))
+
+    def counted(*arguments: Any) -> logging.LogRecord:  # noqa: ANN401 - those of the logger
+        made.append(arguments)
+        return make(*arguments)
+
+    monkeypatch.setattr(logging.Logger, "makeRecord", counted)
     logger = logging.getLogger("forebay")
     before = logger.level
     logger.setLevel(logging.WARNING)
