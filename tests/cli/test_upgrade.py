@@ -17,8 +17,7 @@ from tests.servers.fresh import fresh_schema
 from tests.servers.server import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-OLD = "93d555d"
-ROOT = Path(__file__).resolve().parents[2]
+NEW = Path(__file__).resolve().parents[2] / "src"
 APP = """
 from forebay import Forebay
 
@@ -28,16 +27,6 @@ app = Forebay()
 async def add(ctx, a, b):
     return a + b
 """
-
-
-@pytest.fixture(scope="session")
-def old_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources of the older version, from the history of this repository: a clone that lacks it fails here."""
-    folder = tmp_path_factory.mktemp("old")
-    packed = folder / "old.tar"
-    subprocess.run(["git", "-C", ROOT, "archive", "-o", packed, OLD, "src"], check=True, timeout=150)
-    subprocess.run(["tar", "-xf", packed, "-C", folder], check=True, timeout=150)
-    return folder / "src"
 
 
 class Version:
@@ -90,7 +79,7 @@ def add(version: Version, a: int, b: int, *options: str) -> str:
 
 def versions(folder: Path, old_sources: Path, address: str) -> tuple[Version, Version]:
     (folder / "myapp.py").write_text(APP)
-    return Version(old_sources, folder, address), Version(ROOT / "src", folder, address)
+    return Version(old_sources, folder, address), Version(NEW, folder, address)
 
 
 def test_a_postgresql_ledger_is_upgraded_step_by_step(
