@@ -226,6 +226,8 @@ def test_a_provider_that_hangs_is_a_timeout_and_its_call_counts_until_it_must_ha
     assert isinstance(signal, Retry)
     assert signal.error_class == "timeout"
     assert caller.in_flight == 1
+    assert signal.call is not None
+    assert signal.call.kind == "cut_off"
 
 
 def test_a_provider_that_gave_up_is_a_timeout_whose_slot_is_free_at_once() -> None:
@@ -233,6 +235,8 @@ def test_a_provider_that_gave_up_is_a_timeout_whose_slot_is_free_at_once() -> No
     assert isinstance(signal, Retry)
     assert signal.error_class == "timeout"
     assert caller.in_flight == 0
+    assert signal.call is not None
+    assert (signal.call.kind, signal.call.status) == ("failed", 504)
 
 
 def test_an_answer_is_unpacked_but_not_beyond_its_bound() -> None:

@@ -225,6 +225,9 @@ async def _sent(
 
 def _refused(refusal: Refusal, reply: Reply) -> Signal:
     made = signal(refusal, reply)
+    if isinstance(made, Retry) and made.error_class == ErrorClass.TIMEOUT:
+        # The provider gave up, not we: it answered, so the outage costs no retry.
+        made.call = CallOutcome("failed", status=reply.status, error_class=ErrorClass.TIMEOUT, blames_provider=True)
     if reply.status == _UNAUTHORIZED and isinstance(made, Retry) and made.error_class == ErrorClass.AUTH:
         return _Unauthorized(made.text, error_class=made.error_class, delay_s=made.delay_s)
     return made

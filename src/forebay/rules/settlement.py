@@ -146,9 +146,10 @@ def _waits_out(task: Task, outcome: Failed) -> bool:
     """Return whether an outage of the provider costs no retry.
 
     Bounded, since the task itself may be what breaks the provider. An attempt that ran out of its own time always costs
-    one: nobody can tell an outage from a document that takes too long, and each try may be paid for.
+    one: nobody can tell an outage from a document that takes too long, and each try may be paid for. A time-out that
+    the provider answered, such as a gateway's 504, is part of the outage.
     """
-    if outcome.error_class == ErrorClass.TIMEOUT:
+    if outcome.error_class == ErrorClass.TIMEOUT and (outcome.call is None or outcome.call.kind == "cut_off"):
         return False
     most = MAX_OUTAGE_RESCHEDULES if task.max_reschedules is None else task.max_reschedules
     return outcome.provider_down and task.reschedule_count < min(most, MAX_OUTAGE_RESCHEDULES)
@@ -157,8 +158,9 @@ def _waits_out(task: Task, outcome: Failed) -> bool:
 def _reschedule(task: Task, outcome: Rescheduled, now: float) -> Settle:
     if task.max_reschedules is not None and task.reschedule_count >= task.max_reschedules:
         text = f"Max reschedules ({task.max_reschedules}) exceeded"
-        error_class = outcome.error_class or ErrorClass.RESCHEDULES_EXCEEDED
-        return _settle(task, outcome, Move.FAIL, error_class=error_class, error_text=text)
+        if outcome.error_class is not None:
+            text = f"{text}: {outcome.error_class}: {outcome.text}"
+        return _settle(task, outcome, Move.FAIL, error_class=ErrorClass.RESCHEDULES_EXCEEDED, error_text=text)
     start_at = max(outcome.until or 0.0, now + (outcome.delay_s or 0.0))
     if _past_deadline(task, start_at):
         text = f"It would start again after its deadline: {outcome.text or 'rescheduled'}"

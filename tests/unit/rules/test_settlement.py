@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import BadInput, BadName, Conflict
+from forebay.model.call_outcome import CallOutcome, Kind
 from forebay.model.exchange import Settle, Usage
 from forebay.model.job import Event
 from forebay.model.outcome import Canceled, Completed, Failed, Outcome, Rescheduled
@@ -190,10 +191,10 @@ def test_a_reschedule_has_an_error_class_only_if_an_error_was_the_reason() -> No
 
 
 @pytest.mark.parametrize(
-    ("outcome", "error_class"),
-    [(Rescheduled(delay_s=0), "reschedules_exceeded"), (failed("rate_limited", delay_s=0.0), "rate_limited")],
+    ("outcome", "reason"),
+    [(Rescheduled(delay_s=0), ""), (failed("rate_limited", delay_s=0.0), ": rate_limited: it broke")],
 )
-def test_the_100th_reschedule_succeeds_and_the_101st_fails(outcome: Outcome, error_class: str) -> None:
+def test_the_100th_reschedule_succeeds_and_the_101st_fails(outcome: Outcome, reason: str) -> None:
     held = task(max_reschedules=100, max_retries=3)
     for number in range(1, 101):
         ending = ended(held, outcome)
@@ -201,7 +202,8 @@ def test_the_100th_reschedule_succeeds_and_the_101st_fails(outcome: Outcome, err
         held = next_attempt(held, ending)
     ending = ended(held, outcome)
     assert (ending.status, ending.outcome, ending.finished_at) == (FAILED, "failed", NOW)
-    assert (ending.error_class, ending.error_text) == (error_class, "Max reschedules (100) exceeded")
+    assert ending.error_class == ErrorClass.RESCHEDULES_EXCEEDED
+    assert ending.error_text == f"Max reschedules (100) exceeded{reason}"
     assert (ending.reschedule_count, ending.retry_count) == (100, 0)
 
 
@@ -250,6 +252,13 @@ def test_throttling_burns_no_retry_however_often_it_happens() -> None:
 def test_an_attempt_that_ran_out_of_its_time_burns_a_retry_also_in_an_outage() -> None:
     ending = ended(task(max_retries=3), failed("timeout", provider_down=True, delay_s=2.0))
     assert (ending.status, ending.reschedule_count, ending.retry_count) == (PENDING, 0, 1)
+
+
+@pytest.mark.parametrize(("kind", "retries"), [("failed", 0), ("unsent", 0), ("cut_off", 1)])
+def test_a_time_out_that_the_provider_answered_is_part_of_its_outage(kind: Kind, retries: int) -> None:
+    call = CallOutcome(kind, status=504, blames_provider=True)
+    ending = ended(task(max_retries=3), failed("timeout", provider_down=True, delay_s=2.0, call=call))
+    assert (ending.status, ending.retry_count, ending.reschedule_count) == (PENDING, retries, 1 - retries)
 
 
 @pytest.mark.parametrize("error_class", ["network_error", "service_unavailable", "internal_error"])
