@@ -22,6 +22,8 @@ CALL_S, LEASE_S, BEAT_S = 1.0, 1.5, 0.4
 W_S = 2.0
 W_EFF_S = W_S + TRAIL_S
 HOLD_S = max(W_EFF_S, CALL_S + TRAIL_S)
+HELD_S = CALL_S + trail_of(START_S, TRANSIT_S, has_windows=False)
+"""How long after its grant a call may be in progress, in a limit without windows."""
 SLACK_S = 0.3
 """For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
 ALL, SHARED, SERVED = ("memory", "sqlite", "redis", "postgres"), ("sqlite", "redis", "postgres"), ("redis", "postgres")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from chaos.limits.adapter import Settings
 from chaos.limits.cast import (
     CALL_S,
+    HELD_S,
     HOLD_S,
     LEASE_S,
     TRAIL_S,
@@ -78,9 +79,9 @@ def rolled_back_a_little(cast: Cast) -> Run:
     acts += [Act(at_s=at_s, name="rolls back", do=cast.server.roll_back) for at_s in instants]
     return cast_run(
         cast,
-        seconds=instants[-1] + CALL_S + TRAIL_S + 2.0,
+        seconds=instants[-1] + HELD_S + 2.0,
         acts=tuple(acts),
-        checks=(reached(8, When("rolls back, done", CALL_S + TRAIL_S), 1.5),),
+        checks=(reached(8, When("rolls back, done", HELD_S), 1.5),),
         needs=(marked("rolls back, done"),),
     )
 

@@ -7,13 +7,11 @@ from typing import Any
 
 from chaos.limits.cast import (
     ALL,
-    CALL_S,
+    HELD_S,
     LEASE_S,
     SERVED,
     SLACK_S,
-    START_S,
     TRAIL_S,
-    TRANSIT_S,
     W_EFF_S,
     W_S,
     Build,
@@ -70,7 +68,7 @@ def kill(cast: Cast, *, sticky: bool) -> Run:
     """What a killed process held comes back; a hand-off that it could not answer, a call later."""
     back_s = LEASE_S + SLACK_S
     if sticky:
-        back_s += START_S + TRANSIT_S + CALL_S
+        back_s += HELD_S
     kills = tuple(Strike(at_s=at_s, what="kill") for at_s in ((1.0,) if cast.short else (2.0, 8.0)))
     return cast_run(
         cast,
