@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.fleet.orders import Orders
+from benchmarks.limits_fleet.processes import cpu_s
 from benchmarks.work.marks import Marks
 
 _END_S = 5.0
 _TICK_S = 0.004
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Wrong(Exception):
@@ -95,11 +95,4 @@ class Crew:
 
     def cpu_s(self) -> float:
         """Of the workers so far, without their children, of which async handlers have none."""
-        return sum(_cpu_s(process.pid) for process in self._processes)
-
-
-def _cpu_s(pid: int) -> float:
-    with suppress(OSError):
-        used = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[11:13]
-        return sum(map(int, used)) / _TICKS
-    return 0.0
+        return cpu_s(process.pid for process in self._processes)

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import redis
 
+_SCRIPTS = ("cmdstat_evalsha", "cmdstat_eval", "cmdstat_fcall")
+
 
 class Scripts(NamedTuple):
     calls: int
@@ -33,8 +35,19 @@ class ServerTime:
     def scripts(self) -> Scripts:
         """Since the restart, with what they called."""
         found = self._client.info("commandstats")
-        stats = [found[name] for name in ("cmdstat_evalsha", "cmdstat_eval") if name in found]
+        stats = [found[name] for name in _SCRIPTS if name in found]
         return Scripts(sum(each["calls"] for each in stats), sum(each["usec"] for each in stats))
+
+    @property
+    def cpu_s(self) -> float:
+        """Of the server since its start."""
+        found = self._client.info("cpu")
+        return float(found["used_cpu_user"]) + float(found["used_cpu_sys"])
+
+    @property
+    def connections(self) -> int:
+        """Without our own."""
+        return int(self._client.info("clients")["connected_clients"]) - 1
 
     def close(self) -> None:
         self._client.close()
