@@ -22,6 +22,7 @@ from benchmarks.limiting.gates import Agate, Aopened, Bound, Contender, Gate, Op
 
 _KEY = "bench"
 _WAIT_S = 600.0
+_HOLD_S = 60.0
 _LEAST_S = 0.001  # it may say that it is free already
 
 
@@ -116,6 +117,18 @@ def athrottled(algorithm: str) -> Callable[[str, Bound], Aopened]:
     return opened
 
 
+@contextmanager
+def lock(address: str, _bound: Bound) -> Iterator[Gate]:
+    client: Any = redis.Redis.from_url(address)
+
+    def gate(inside: Callable[[], object]) -> None:
+        with client.lock(_KEY, timeout=_HOLD_S):
+            inside()
+
+    yield gate
+    client.close()
+
+
 def _blocks(make: Callable[[str, Bound], AbstractContextManager[object]]) -> Callable[[str, Bound], Opened]:
     @contextmanager
     def opened(address: str, bound: Bound) -> Iterator[Gate]:
@@ -174,11 +187,14 @@ def _asemaphore(client: object, bound: Bound) -> AbstractAsyncContextManager[obj
 
 _MOVING, _FIXED, _COUNTER = "MovingWindowRateLimiter", "FixedWindowRateLimiter", "SlidingWindowCounterRateLimiter"
 MOVING = "limits moving window"
+MOVING_WINDOW = Contender(MOVING, opens=limits(_MOVING), setting="RedisStorage")
+PYRATE = Contender("pyrate-limiter", opens=pyrate, setting="RedisBucket, SlidingWindowLog")
+LOCK = Contender("redis-py Lock", opens=lock, has_windows=False, setting="one at a time; it asks each 100 ms")
 THREADS = (
-    Contender(MOVING, opens=limits(_MOVING), setting="RedisStorage"),
+    MOVING_WINDOW,
     Contender("limits fixed window", opens=limits(_FIXED), setting="RedisStorage"),
     Contender("limits sliding counter", opens=limits(_COUNTER), setting="RedisStorage"),
-    Contender("pyrate-limiter", opens=pyrate, setting="RedisBucket, SlidingWindowLog"),
+    PYRATE,
     Contender("throttled-py sliding window", opens=throttled("sliding_window"), setting="RedisStore"),
     Contender("throttled-py token bucket", opens=throttled("token_bucket"), setting="RedisStore, its default"),
     Contender("redis-rate-limiters bucket", opens=_blocks(_token_bucket), setting="SyncTokenBucket"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.limiting import speed
+from benchmarks.limiting.crowds import crowds
 from benchmarks.limiting.foresight import foresight
 from benchmarks.limiting.handover import handovers
 from benchmarks.limiting.loose import loose
@@ -19,7 +20,7 @@ from benchmarks.limiting.use import use
 from tests.servers.postgres import postgres
 from tests.servers.valkey import valkey
 
-PARTS = ("one", "many", "memory", "sqlite", "handover", "use", "loose", "foresight")
+PARTS = ("one", "many", "memory", "sqlite", "handover", "use", "loose", "foresight", "crowds")
 _PACKAGES = ("redis", "limits", "coredis", "pyrate-limiter", "throttled-py", "redis-rate-limiters", "aiolimiter")
 _ASKED_MS = {"Redis": 10.0, "SQLite": 50.0, "PostgreSQL": 50.0}
 
@@ -78,6 +79,8 @@ def _run(part: str, on: Ground) -> None:
             use(some, on.folder, 5 * on.seconds, quick=on.quick)
         case "loose":
             loose(some | {"memory": "memory://"}, on.rounds, on.seconds)
+        case "crowds":
+            crowds(on.server, on.address, on.folder, on.rounds, on.seconds, quick=on.quick)
         case _:
             foresight(some, 20 if on.quick else 200, 3 if on.quick else 20)
 
