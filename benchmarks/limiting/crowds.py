@@ -43,12 +43,12 @@ def crowds(server: ServerTime, address: str, folder: Path, rounds: int, seconds:
             callers=1,
             in_flight=bound.in_flight,
             call_s=0.0,
-            seconds=span_s,
+            seconds=max(span_s, 4.0 * _TIGHT.per_s) if bound is _TIGHT and not quick else span_s,
             warm_s=warm_s,
             window_n=bound.n if bound is _TIGHT else 0,
             window_s=bound.per_s,
         )
-        print(f"\nRedis, {processes} processes of one caller, {title}; {rounds} x {span_s:g} s", end="; ")
+        print(f"\nRedis, {processes} processes of one caller, {title}; {rounds} x {plan.seconds:g} s", end="; ")
         print(f"load {os.getloadavg()[0]:.1f}\n{'':>24} {'calls/s':>9} {'peak':>5} {'client us':>10}")
         for contender in contenders:
             found = []
