@@ -18,11 +18,49 @@ HEADERS_WITHIN_S = 10.0
 _MAX_HEAD_BYTES = 48 * 1024
 _MAX_AHEAD = 32
 _RETRY_AFTER_S = 2
+_MAX_JOINED = 64 * 1024
 _STANDARD = "Send HTTP/1.1 as its standard has it."
 
 
 class _BadHead(Exception):
     """The parser makes of it what it makes of all that is no HTTP."""
+
+
+class _Joining:
+    """A transport that writes the head of an answer together with what follows in the same turn of the loop.
+
+    uvicorn writes head and body apart: two system calls, two packets and two reads of the client for most answers.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: bytes | None = None
+        self._begun = False
+
+    def write(self, data: bytes) -> None:
+        if self._held is not None and len(data) <= _MAX_JOINED:
+            held, self._held = self._held, None
+            self._transport.write(held + data)
+        elif self._begun:
+            self._flush()
+            self._transport.write(data)
+        else:
+            self._begun = True
+            self._held = data
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._transport.write(held)
 
 
 class Protocol(HttpToolsProtocol):
@@ -76,6 +114,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._check_head()
         super().on_headers_complete()
+        self.cycle.transport = _Joining(self.transport, self.loop)  # type: ignore[assignment]  # all that a cycle uses
         self._asked = [*(each for each in self._asked if not each.response_complete), self.cycle]
         self._in_body = True
         self._unread_bytes = 0
