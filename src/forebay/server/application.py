@@ -40,6 +40,20 @@ from forebay.server.listeners import Listeners
 from forebay.server.service import Bounds, Service
 from forebay.server.watching import Watcher
 
+_NOUNS = (
+    submitting,
+    jobs,
+    results,
+    streams,
+    tasks,
+    dead,
+    workers,
+    limits,
+    slots,
+    callbacks,
+    records,
+    docs_page,
+)
 _PROBE = b"forebay serve was here\n"
 _ANNOUNCE_WITHIN_S = 5.0
 _ANNOUNCE_AGAIN_S = 2.0
@@ -87,6 +101,8 @@ def create_app(
             await asyncio.to_thread(gauges.close)
             service.close()
 
+    # Each router's own routes: FastAPI finds what is in an included router by matching all routes in it twice.
+    routers = (health.router(loopback=loopback), *(each.router for each in _NOUNS))
     made = FastAPI(
         title="Forebay",
         version=version("forebay"),
@@ -95,6 +111,7 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        routes=[route for router in routers for route in router.routes],
     )
     made.state.service = service
     made.state.watcher = watcher
@@ -103,31 +120,7 @@ def create_app(
     problems.install(made)
     made.add_middleware(Heads)
     made.add_middleware(Guard, service=service)
-    made.include_router(health.router(loopback=loopback))
-    for each in (
-        submitting,
-        jobs,
-        results,
-        streams,
-        tasks,
-        dead,
-        workers,
-        limits,
-        slots,
-        callbacks,
-        records,
-        docs_page,
-    ):
-        made.include_router(each.router)
-    _build_routes(made)
     return made
-
-
-def _build_routes(made: FastAPI) -> None:
-    """Build all routes now: FastAPI would with the first request, in a way that two threads must not do at once."""
-    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
-    for route in made.routes:
-        route.matches(scope)
 
 
 async def _announce_limits(service: Service) -> None:

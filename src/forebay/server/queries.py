@@ -10,6 +10,8 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+from forebay.server.direct import direct
+
 
 class StrictRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -19,11 +21,13 @@ class StrictRoute(APIRoute):
             {field.alias for field in self.dependant.query_params}
             | {each["name"] for each in described if each["in"] == "query"}
         )
+        without_solver = direct(self)
 
         async def handled(request: Request) -> Response:
             if request.scope["query_string"]:
                 _check(request, known)
-            return await handle(request)
+            answer = None if without_solver is None else await without_solver.answer(request)
+            return await handle(request) if answer is None else answer
 
         return handled
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, ParamSpec, TypedDict, TypeVar
+from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar
 
 from fastapi import Depends, Request
 
 from forebay.app.forebay import Forebay
+from forebay.bridge import LoopThreads
 from forebay.errors import MaybeApplied, StoreError
 from forebay.observe import emit
 from forebay.observe.metrics import Metrics
@@ -92,24 +92,27 @@ class Service:
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[bool] | None = None
         self._answer_within_s = answer_within_s
-        self._threads = ThreadPoolExecutor(THREADS, "forebay-request")
-        self._carriers = ThreadPoolExecutor(CARRIERS, "forebay-bytes")
+        self._threads = LoopThreads("forebay-request", THREADS)
+        self._carriers = LoopThreads("forebay-bytes", CARRIERS)
 
     async def ask(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what blocks; a store that is silent for too long is down, as far as the client is concerned."""
-        loop = asyncio.get_running_loop()
-        within = asyncio.timeout(self._answer_within_s)
+        answer = self._threads.run(partial(run, *args, **kwargs))
+        patience = asyncio.get_running_loop().call_later(self._answer_within_s, self._give_up, answer)
         try:
-            async with within:
-                return await loop.run_in_executor(self._threads, partial(run, *args, **kwargs))
-        except TimeoutError:
-            # One that the call itself raised is its own affair.
-            if not within.expired():
-                raise
-            raise MaybeApplied(
-                f"A store has not answered within {self._answer_within_s:g} s; what was asked for may have been done.",
-                remedy="Ask again in a moment, with the same Idempotency-Key where there is one.",
-            ) from None
+            return await answer
+        finally:
+            patience.cancel()
+
+    def _give_up(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.done():
+            answer.set_exception(
+                MaybeApplied(
+                    f"A store has not answered within {self._answer_within_s:g} s;"
+                    " what was asked for may have been done.",
+                    remedy="Ask again in a moment, with the same Idempotency-Key where there is one.",
+                )
+            )
 
     async def any_key(self) -> bool:
         """Whether there is an API key now: those who ask while a read is under way share the next one."""
@@ -138,12 +141,11 @@ class Service:
 
     async def take(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what blocks for as long as it takes: bytes on their way."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._carriers, partial(run, *args, **kwargs))
+        return await self._carriers.run(partial(run, *args, **kwargs))
 
     def close(self) -> None:
         for pool in (self._threads, self._carriers):
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.close()
 
 
 def service_of(request: Request) -> Service:
@@ -151,9 +153,9 @@ def service_of(request: Request) -> Service:
     return found
 
 
-async def _serving(request: Request) -> Service:
+async def find_service(request: Request) -> Service:
     # FastAPI would take a thread for what is no coroutine.
     return service_of(request)
 
 
-Serving = Annotated[Service, Depends(_serving)]
+Serving = Annotated[Service, Depends(find_service)]
