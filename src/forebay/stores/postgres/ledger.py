@@ -19,6 +19,8 @@ from psycopg import errors as pg
 from forebay.clock import Clock
 from forebay.errors import BadInput, StoreBusy, StoreClosed
 from forebay.model.access import Access
+from forebay.model.exchange import Submitted
+from forebay.model.job import NewJob
 from forebay.stores.job_log import log_events
 from forebay.stores.listeners import Listeners
 from forebay.stores.postgres import schema
@@ -28,6 +30,7 @@ from forebay.stores.postgres.listener import Listener
 from forebay.stores.sql.ledger import SqlLedger, whole
 from forebay.stores.sql.statement import Again, Steps
 from forebay.stores.sql.transaction import Transaction
+from forebay.stores.together import Together
 
 if TYPE_CHECKING:
     import asyncio
@@ -108,6 +111,7 @@ class PostgresLedger(SqlLedger):
         access: Access = Access.USE,
     ) -> None:
         super().__init__(environment)
+        self._together = Together(self._submit)
         self._access = access
         self._server = Server(address, settings=SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
         self._clock = clock
@@ -169,6 +173,9 @@ class PostgresLedger(SqlLedger):
         raise StoreBusy(
             f"In {self._server.place} others were quicker {_TRIES} times.", remedy="Nothing is lost: try again."
         )
+
+    def _submit_job(self, new: NewJob) -> Submitted:
+        return self._together.submit(new)
 
     def _query(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
         """What only reads, or changes nothing when it is done twice, is asked again on a new connection."""

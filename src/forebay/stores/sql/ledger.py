@@ -89,6 +89,10 @@ class SqlLedger(ABC):
         """Run a step in a transaction of its own."""
 
     @abstractmethod
+    def _submit_job(self, new: NewJob) -> Submitted:
+        """Store a job, together with those that other threads submit at the same time."""
+
+    @abstractmethod
     def _query(self, read: Callable[..., Steps[T]], *arguments: object) -> T:
         """Run a step that only reads."""
 
@@ -134,7 +138,10 @@ class SqlLedger(ABC):
     def close(self) -> None: ...
 
     def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
-        groups = _groups(check_batch(batch), self.group_tasks)
+        checked = check_batch(batch)
+        if len(checked) == 1 and isinstance(checked[0], NewJob):
+            return [self._submit_job(checked[0])]
+        groups = _groups(checked, self.group_tasks)
         return [answer for answers in self._each(self._submit, groups) for answer in answers]
 
     def _submit(self, group: Sequence[NewTask | NewJob]) -> list[Submitted]:

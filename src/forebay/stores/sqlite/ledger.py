@@ -14,6 +14,8 @@ from forebay.bridge import Call
 from forebay.clock import Clock, SystemClock
 from forebay.errors import StoreClosed, StoreUnreachable
 from forebay.model.access import Access
+from forebay.model.exchange import Submitted
+from forebay.model.job import NewJob
 from forebay.stores.job_log import log_events
 from forebay.stores.sql.ledger import SqlLedger, whole
 from forebay.stores.sql.statement import Steps
@@ -23,6 +25,7 @@ from forebay.stores.sqlite.connection import connect, mapped
 from forebay.stores.sqlite.driver import drive
 from forebay.stores.sqlite.files import Files, Writing
 from forebay.stores.sqlite.wake import Wakeups
+from forebay.stores.together import Together
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,6 +55,7 @@ class SqliteLedger(SqlLedger):
         self._files: Files | None = None
         self._replaced: list[Files] = []
         self._wake = Wakeups(self._path)
+        self._together = Together(self._submit)
         forks.watch(self)
 
     def _opened(self) -> Files:
@@ -91,6 +95,9 @@ class SqliteLedger(SqlLedger):
         return self._using(
             lambda files: files.writer.call(lambda on: drive(on.db, whole(on.tx, step, *arguments, **named), on.tx.now))
         )
+
+    def _submit_job(self, new: NewJob) -> Submitted:
+        return self._together.submit(new)
 
     def _run(self, files: Files, db: apsw.Connection, group: Sequence[Call[Writing]]) -> None:
         """Run a group of steps in one transaction; a step that fails takes back only its own changes."""
