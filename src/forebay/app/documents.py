@@ -179,7 +179,8 @@ class AppDocuments:
         """The job of a document that has come, before its bytes are kept; a key of another one is a conflict by now."""
         _require_for(document.media_type)
         job = self.pipeline.job(document, **terms)
-        known = None if job.idempotency_key is None else self._app.ledger.get_job(job.id)
+        # Without a key of the caller's, the key follows from the document and all that was said of it.
+        known = None if terms.get("idempotency_key") is None else self._app.ledger.get_job(job.id)
         if known is not None and known.payload_hash != job.payload_hash:
             raise conflict(job.id)
         return job

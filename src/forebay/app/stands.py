@@ -55,6 +55,9 @@ class Stands:
 
     @property
     def ledger(self) -> Ledger:
+        opened = self._opened_ledger
+        if opened is not None:
+            return opened
         with self._lock:
             if self._opened_ledger is None:
                 given = self._given_ledger
