@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.http.client import Measured, ask, request
@@ -27,7 +27,9 @@ from tests.pipelines.ground import pdf
 _DOCUMENT_BYTES = 10 * 1024
 _ENDS_WITHIN_S = 60
 _SERVE = [sys.executable, "-m", "forebay", "serve", "--port", "0", "-o", "ndjson"]
-_BACKLOG = 4000
+_ALONE = [*_SERVE, "--no-worker"]
+_WORKER = [sys.executable, "-m", "forebay", "worker"]
+_MOST_READ_S = 60  # documents that a worker reads in a second, at most
 BARE, ALONE, IDLE, BUSY, BESIDE = (
     "bare FastAPI",
     "forebay serve --no-worker",
@@ -40,6 +42,7 @@ BARE, ALONE, IDLE, BUSY, BESIDE = (
 class Server:
     def __init__(self, address: str, pid: int) -> None:
         self.address = address
+        self.pid = pid
         self._stat = Path(f"/proc/{pid}/stat")
         self.jobs: list[str] = []
 
@@ -51,7 +54,8 @@ class Server:
 @contextmanager
 def running(command: Sequence[str], home: Path) -> Iterator[subprocess.Popen[bytes]]:
     variables = {**os.environ, "FOREBAY_HOME": str(home), "FOREBAY_LOG_LEVEL": "warning"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as process:
+    variables["FOREBAY_LEASE_S"] = "600"  # a worker that is stopped while others are asked must keep its tasks
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, start_new_session=True) as process:
         try:
             yield process
         finally:
@@ -60,6 +64,13 @@ def running(command: Sequence[str], home: Path) -> Iterator[subprocess.Popen[byt
                 process.wait(_ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _signal(number: signal.Signals, process_ids: Sequence[int]) -> None:
+    """To processes and their children."""
+    for process_id in process_ids:
+        with suppress(ProcessLookupError):
+            os.killpg(process_id, number)
 
 
 def address_of(process: subprocess.Popen[bytes]) -> str:
@@ -149,7 +160,7 @@ class Bench:
         table = Table()
         with ExitStack() as stack:
             bare = self._started(stack, [sys.executable, "-m", "benchmarks.http.bare", str(self._home("bare"))], "bare")
-            ours = self._started(stack, [*_SERVE, "--no-worker"], "alone")
+            ours = self._started(stack, _ALONE, "alone")
             sides = ((BARE, bare), (ALONE, ours))
             for _, server in sides:
                 self._submit(server, seconds=1.0)  # makes most of the folders that blobs lie in
@@ -161,36 +172,37 @@ class Bench:
         table.show()
 
     def beside_a_worker(self) -> None:
-        """Each side in a home of its own; the busy ones find more documents than they can read."""
+        """Each side in a home of its own, and all others stopped while one is asked."""
         table = Table()
+        backlog = round(_MOST_READ_S * self._seconds * (self._rounds + 2))
         with ExitStack() as stack:
-            alone = self._started(stack, [*_SERVE, "--no-worker"], "without")
-            idle = self._started(stack, _SERVE, "idle")
-            self._submit(alone, seconds=0.3)
-            self._submit(idle, seconds=0.0)
-            for _ in range(self._rounds):
-                for side, server in ((ALONE, alone), (IDLE, idle)):
-                    table.add("GET", side, server, lambda server=server: self._look(server), 200)  # type: ignore[misc]
-        for side, worker in ((BUSY, []), (BESIDE, [sys.executable, "-m", "forebay", "worker"])):
-            home = self._home(side)
-            with ExitStack() as stack:
-                filling = self._started(stack, [*_SERVE, "--no-worker"], home.name)
-                while len(filling.jobs) < _BACKLOG:
-                    self._submit(filling)
-                jobs = filling.jobs
-            with ExitStack() as stack:
-                if worker:
-                    stack.enter_context(running(worker, home))
-                    server = self._started(stack, [*_SERVE, "--no-worker"], home.name)
-                else:
-                    server = self._started(stack, _SERVE, home.name)
+            sides: list[tuple[str, Server, list[int]]] = []
+            for side, worker in ((ALONE, []), (IDLE, []), (BUSY, []), (BESIDE, _WORKER)):
+                jobs = self._filled(side, backlog if side in {BUSY, BESIDE} else 1)
+                process_ids = [stack.enter_context(running(worker, self._home(side))).pid] if worker else []
+                server = self._started(stack, _SERVE if side in {IDLE, BUSY} else _ALONE, side)
                 server.jobs = jobs
                 self._look(server)  # until the worker has its children
-                for _ in range(self._rounds):
+                process_ids.append(server.pid)
+                _signal(signal.SIGSTOP, process_ids)
+                stack.callback(_signal, signal.SIGCONT, process_ids)
+                sides.append((side, server, process_ids))
+            for _ in range(self._rounds):
+                for side, server, process_ids in sides:
+                    _signal(signal.SIGCONT, process_ids)
                     table.add("GET", side, server, lambda server=server: self._look(server), 200)  # type: ignore[misc]
-                if not self._waiting(server):
-                    sys.exit(f"{side}: all documents were read before the end. Choose fewer rounds.")
+                    if side in {BUSY, BESIDE} and not self._waiting(server):
+                        sys.exit(f"{side}: all documents were read before the end.")
+                    _signal(signal.SIGSTOP, process_ids)
         table.show()
+
+    def _filled(self, name: str, count: int) -> list[str]:
+        """A home with as many documents that nobody has read."""
+        with ExitStack() as stack:
+            server = self._started(stack, _ALONE, name)
+            while len(server.jobs) < count:
+                self._submit(server, seconds=0.5 if count > 1 else 0.0)
+        return server.jobs
 
     def _home(self, name: str) -> Path:
         home = self._folder / name.replace(" ", "-")
