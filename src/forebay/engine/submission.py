@@ -41,7 +41,8 @@ def chunk_options(options: Options) -> tuple[Options, Options]:
     """Return the options of a whole job, and those that hold for its chunks alone."""
     of_chunks: Any = {name: value for name, value in options.items() if name in CHUNK_OPTIONS}
     of_job: Any = {name: value for name, value in options.items() if name not in CHUNK_OPTIONS}
-    NewTask(kind="chunk", **of_chunks)  # refuses what is not valid before anything is stored
+    if of_chunks:
+        NewTask(kind="chunk", **of_chunks)  # refuses what is not valid before anything is stored
     return of_job, of_chunks
 
 
