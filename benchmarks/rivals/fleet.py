@@ -15,19 +15,21 @@ from benchmarks.fleet.depth import depth
 from benchmarks.fleet.ground import Ground, ground, load
 from benchmarks.fleet.latency import latency
 from benchmarks.fleet.loose import loose
+from benchmarks.fleet.submit import submit
 from benchmarks.fleet.throughput import throughput
 
-PARTS = ("throughput", "bulk", "latency", "depth", "cap", "loose")
-_PACKAGES = ("pgqueuer", "asyncpg", "procrastinate", "dbos", "pydocket", "psycopg", "redis")
+PARTS = ("throughput", "bulk", "submit", "latency", "depth", "cap", "loose")
+_PACKAGES = ("pgqueuer", "asyncpg", "procrastinate", "dbos", "pydocket", "psycopg", "redis", "huey")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench fleet", description=__doc__)
     parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated")
-    parser.add_argument("--rounds", type=int, help="of throughput, bulk, cap and loose; 3, quick 1")
+    parser.add_argument("--rounds", type=int, help="of throughput, bulk, submit, cap and loose; 3, quick 1")
     parser.add_argument("--tasks", type=int, help="in a round of throughput; 10,000, quick 3,000")
     parser.add_argument("--submits", type=int, help="of latency; 1,200, quick 60")
     parser.add_argument("--bulk", type=int, help="tasks of bulk; 50,000, quick 10,000")
+    parser.add_argument("--one-by-one", type=int, help="tasks in a round of submit; 2,000, quick 200")
     parser.add_argument("--waiting", type=int, help="tasks pending in depth; 1,000,000, quick 20,000")
     parser.add_argument("--exchanges", type=int, help="of depth; 1,000, quick 200")
     parser.add_argument("--seconds", type=float, help="of each run under the cap; 5, quick 2")
@@ -58,6 +60,8 @@ def _run(part: str, on: Ground, options: argparse.Namespace) -> None:
             throughput(on, rounds, options.tasks or (3000 if quick else 10_000), store=store, rivals=rivals)
         case "bulk":
             bulk(on, rounds, options.bulk or (10_000 if quick else 50_000), store=store, rivals=rivals)
+        case "submit":
+            submit(on, rounds, options.one_by_one or (200 if quick else 2000), rivals=rivals)
         case "latency":
             latency(on, options.submits or (60 if quick else 1200), store=store, rivals=rivals)
         case "depth":
