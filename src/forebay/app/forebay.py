@@ -190,7 +190,7 @@ class Forebay(Stands):
         self, kind: str, payload: object = None, *, idempotency_key: str | None = None, **options: Unpack[Options]
     ) -> Submitted:
         """Store a task; with a key, the same submission again finds the first one."""
-        return self._submitted([self.submissions.task(kind, payload, options, idempotency_key=idempotency_key)])[0]
+        return self._submitted([self.submissions.one(kind, payload, options, idempotency_key=idempotency_key)])[0]
 
     def submit_many(
         self,

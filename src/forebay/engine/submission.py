@@ -54,8 +54,19 @@ class Submissions:
     ) -> None:
         self._registry = registry
         self._sessions = sessions
+        self._usual: dict[str, NewTask] = {}  # a task of each kind without options of its own
         self.content = content
         self.environment = environment
+
+    def one(self, kind: str, payload: object, options: Options, *, idempotency_key: str | None = None) -> NewTask:
+        """A lone task; without options of its own it is like the one before, whose fields have been checked."""
+        usual = None if options else self._usual.get(kind)
+        if usual is not None and (task := self._like(usual, payload, idempotency_key)) is not None:
+            return task
+        task = self.task(kind, payload, options, idempotency_key=idempotency_key)
+        if not options and task.payload_blob is None and self._registry.find(kind) is not None:
+            self._usual[kind] = task.like(None)
+        return task
 
     def task(
         self,
@@ -116,19 +127,24 @@ class Submissions:
         first: NewTask | None = None
         made = ids.random_ids(len(payloads))
         for payload, key, own in zip(payloads, keys, made, strict=True):
-            if first is not None and not isinstance(payload, (bytes, bytearray, memoryview)):
-                try:
-                    task = first.like(payload, id=own if key is None else "", idempotency_key=key)
-                except TooLarge:
-                    pass
-                else:
-                    if self.content.fits(task.payload_json):
-                        yield task
-                        continue
+            task = None if first is None else self._like(first, payload, key, own)
+            if task is not None:
+                yield task
+                continue
             task = self.task(kind, payload, options, idempotency_key=key)
             if first is None and task.payload_blob is None:
                 first = task
             yield task
+
+    def _like(self, first: NewTask, payload: object, key: str | None, own: str = "") -> NewTask | None:
+        """None if the payload does not fit into a row."""
+        if isinstance(payload, (bytes, bytearray, memoryview)):
+            return None
+        try:
+            task = first.like(payload, id=own if key is None else "", idempotency_key=key)
+        except TooLarge:
+            return None
+        return task if self.content.fits(task.payload_json) else None
 
     def _defaults(self, name: str) -> dict[str, Any]:
         kind = self._registry.find(name)
