@@ -23,6 +23,7 @@ from forebay.model.query import Query
 from forebay.model.task import NewTask, Status
 from forebay.stores.postgres import binding, driver
 from forebay.stores.postgres import ledger as module
+from forebay.stores.postgres.connection import Link
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.testing.invariants import problems
 from forebay.testing.workers import Worker, action, job_of, lone
@@ -115,6 +116,39 @@ def test_a_step_that_is_cut_off_before_its_end_is_done_again(address: str, ledge
         other.rollback()
         assert not settled.result(10).fenced
     assert len(ledger.history(task.id)) == 1
+
+
+def test_a_submit_that_is_cut_off_is_done_once(address: str, ledger: PostgresLedger) -> None:
+    ledger.submit([lone(1)])
+    new = lone(2)
+    with ThreadPoolExecutor(1) as pool, locked(address, "LOCK TABLE forebay_ready IN SHARE MODE") as other:
+        submitted = pool.submit(ledger.submit, [new])
+        assert within(5, lambda: waiting(address) == 1)
+        terminate(address)
+        assert within(5, lambda: waiting(address) == 1)
+        other.rollback()
+        assert [each.id for each in submitted.result(10)] == [new.id]
+    assert len(worker_of(ledger).claim(9)) == 2
+
+
+def test_a_submit_whose_answer_is_lost_is_done_once(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection ends after the commit, before the client has read of it."""
+    ledger.submit([lone(1)])
+    received, lost = driver._received, []
+
+    def lose_first(link: Link, *rest: object) -> object:
+        replies = received(link, *rest)  # type: ignore[arg-type]
+        if lost:
+            return replies
+        lost.append(link)
+        link.close()
+        raise psycopg.OperationalError("the connection was lost")
+
+    monkeypatch.setattr(driver, "_received", lose_first)
+    new = lone(2)
+    assert [(each.id, each.outcome) for each in ledger.submit([new])] == [(new.id, "existing")]
+    assert lost
+    assert len(worker_of(ledger).claim(9)) == 2
 
 
 def waiting(address: str) -> int:

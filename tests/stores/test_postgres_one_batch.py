@@ -16,6 +16,7 @@ from forebay.model.job import NewJob
 from forebay.model.outcome import Completed
 from forebay.model.task import NewTask, Status
 from forebay.stores.base import Ledger
+from forebay.stores.postgres.driver import Driver
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sql.lines import Guess
 from forebay.testing.conformance.canceling import CancelPromises
@@ -68,6 +69,25 @@ def address(postgres_server: Server) -> Iterator[str]:
     with fresh_schema(postgres_server) as address, PostgresLedger(address) as ledger:
         ledger.sessions()
         yield address
+
+
+def test_a_lone_task_is_submitted_in_one_round_trip(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by key as well; what is there already, or is for later, takes a second look."""
+    empty_schema(address)
+    sent: list[int] = []
+    send = Driver._send
+    monkeypatch.setattr(Driver, "_send", lambda self, messages: (sent.append(len(messages)), send(self, messages))[1])
+    with PostgresLedger(address) as ledger:
+        for new in (lone(1), lone(2, idempotency_key="once")):
+            assert [each.outcome for each in ledger.submit([new])] == ["created"]
+            assert sent.pop() == 2, "the task, and the wake-up"
+            assert sent == []
+        for again in (lone(2, idempotency_key="once"), lone(3, idempotency_key="once")):
+            (answer,) = ledger.submit([again])
+            assert answer.outcome == ("existing" if again.payload == 2 else "conflict")
+        sent.clear()
+        ledger.submit([lone(4, delay_s=60.0)])
+        assert len(sent) == 2
 
 
 @pytest.mark.slow

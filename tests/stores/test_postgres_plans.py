@@ -29,6 +29,7 @@ INDEXES: dict[str, list[str]] = {
     "heads": ["ready_line"],
     "tails": ["ready_flow"],
     "crowds": ["ready_flow"],  # the same
+    "add_lone": ["ready_flow", "ready_line", "buried_pkey"],  # the seek for the next flow is not shown
     "claim": ["ready_pkey", "tasks_pkey"],
     "take": ["ready_line", "tasks_pkey"],
     "got": ["running_pkey"],
@@ -81,7 +82,7 @@ JOB_LISTS: list[tuple[dict[str, object], str]] = [
     ({"tag": "red"}, "job_tags_pkey"),
 ]
 # The index has the order: nothing is read to be sorted.
-SORTED = {"ready", "take", "due", "heads", "tails", "next_due", "news"}
+SORTED = {"ready", "take", "add_lone", "due", "heads", "tails", "next_due", "news"}
 
 
 @pytest.fixture(scope="module", params=["empty", "full"])

@@ -25,6 +25,14 @@ PLANS: dict[str, list[str]] = {
     ],
     "cancel_requested": ["SEARCH tasks USING INDEX tasks_running (session_id=?)"],
     "held": ["SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"],
+    "add_lone": [
+        f"SEARCH tasks USING INDEX tasks_flow ({LINE} AND flow=? AND tag>?)",
+        f"SEARCH tasks USING COVERING INDEX tasks_ready ({LINE} AND tag>?)",
+        "SCAN CONSTANT ROW",
+        f"SEARCH tasks USING INDEX tasks_flow ({LINE} AND flow>? AND flow<?)",
+        "SEARCH buried USING PRIMARY KEY (id=?)",
+        "SCAN CONSTANT ROW",
+    ],
     "claim": [
         "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)",

@@ -52,6 +52,11 @@ class Driver:
         if clock is not None:
             tx.now = clock
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the step may run again although nobody knows what became of its last batch, if that was sent."""
+        return self._tx.repeatable or not self.ended
+
     def write(self, steps: Steps[T]) -> T:
         """In one transaction."""
         answer = self._drive(steps, transaction=True)
@@ -75,17 +80,15 @@ class Driver:
     def _answers(self, batch: Batch, *, transaction: bool) -> list[list[Any]]:
         first: list[Message] = []
         # A batch that is first and last is a transaction by itself, unless a pooler needs our settings in it.
-        if transaction and not self._begun and (not batch.last or self._link.shared or self._tx.woken):
+        if transaction and not self._begun and (not batch.last or self._link.shared):
             first = [*self._first()]
             self._begun = True
         ours = [*map(self._message, batch.statements)]
-        ends = [*self._last()] if batch.last and self._begun else []
+        ends = [*self._last()] if batch.last else []
         # The time is read after the locks: who waited for another is later than that one.
         timed = self._clock is None and not batch.last
         if timed:
             ends = [Message(_CLOCK, [], b"forebay clock")]
-        if batch.last:
-            self.ended = True
         replies = self._send([*first, *ours, *ends])
         if timed:
             self._tx.now = replies[-1][0][0]
@@ -103,7 +106,8 @@ class Driver:
         self.ended = True
         if self._tx.woken:
             yield Message(_NOTIFY, [self._channel], b"forebay notify")
-        yield Message(b"COMMIT", [], b"forebay commit")
+        if self._begun:
+            yield Message(b"COMMIT", [], b"forebay commit")
 
     def _message(self, statement: Statement) -> Message:
         name, arguments = choose_list(statement)

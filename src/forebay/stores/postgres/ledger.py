@@ -261,7 +261,7 @@ def _tries(error: psycopg.Error, link: Link, driver: Driver) -> int:
     """How often a step is run that ends like this."""
     if isinstance(error, _REPEATED):
         return _TRIES
-    lost = not driver.ended and link.closed and isinstance(error, psycopg.OperationalError)
+    lost = driver.is_repeatable and link.closed and isinstance(error, psycopg.OperationalError)
     # Nothing was done either, but each time takes long.
     return 2 if lost or isinstance(error, pg.LockNotAvailable) else 1
 

@@ -19,6 +19,8 @@ _OF_JOB: dict[object, str] = {Status.PENDING: "list_pending_of_job", Status.RUNN
 def choose_list(statement: Statement) -> Statement:
     """Return the statement to run for a list of tasks or of jobs; others are returned as they are."""
     name, arguments = statement
+    if not name.startswith("list_"):
+        return statement
     given = {key for key, value in arguments.items() if value is not None}
     if name == "list_tasks_of_job":
         name = _OF_JOB.get(arguments.get("status"), name)

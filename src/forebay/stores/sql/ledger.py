@@ -141,6 +141,8 @@ class SqlLedger(ABC):
         checked = check_batch(batch)
         if len(checked) == 1 and isinstance(checked[0], NewJob):
             return [self._submit_job(checked[0])]
+        if len(checked) == 1:
+            return self._submit(checked)
         groups = _groups(checked, self.group_tasks)
         return [answer for answers in self._each(self._submit, groups) for answer in answers]
 

@@ -317,6 +317,34 @@ def add_bulk(tx: Transaction, bulk: Bulk) -> Steps[None]:
     tx.woken = True
 
 
+def add_lone(tx: Transaction, new: NewTask) -> Steps[bool]:
+    """Store a lone task that is due at once, in one statement and the last one; return False if its id is known."""
+    line, flow, tenant = place_of(new, None)
+    beyond = None if tenant is None else fairness.flow_range(tenant)[1]
+    tx.woken = tx.repeatable = True
+    added = yield from tx.one(
+        "add_lone",
+        last=True,
+        id=new.id,
+        kind=line.kind,
+        lane=line.lane,
+        tenant=new.tenant,
+        priority=line.priority,
+        flow=flow,
+        beyond=beyond,
+        most=fairness.MAX_CROWD,
+        idempotency_key=new.idempotency_key,
+        payload_hash=new.payload_hash,
+        payload_blob=new.payload_blob,
+        timeout_s=new.timeout_s,
+        deadline_at=new.deadline_at,
+        max_retries=new.max_retries,
+        max_reschedules=new.max_reschedules,
+        payload=new.payload_json,
+    )
+    return bool(added)
+
+
 def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
     if tasks:
         new = Newcomers([task.id for task in tasks], places_of(tasks))

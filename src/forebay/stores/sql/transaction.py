@@ -19,7 +19,8 @@ class Transaction:
     `alone`: nothing changes but by this transaction, so that what was read stays true. Otherwise rows are locked:
     lone tasks first, then jobs, then tasks of jobs, each by id; `patient` says that it waits for all of
     them, where it else leaves out the jobs that others are busy with; `careful`, that nothing is taken for granted
-    which the database itself would refuse. `now` is known once the first batch is answered, and may rise with each.
+    which the database itself would refuse. `repeatable` says that it may run again whatever became of its last batch:
+    what is there already is found then. `now` is known once the first batch is answered, and may rise with each.
     """
 
     def __init__(self, *, alone: bool, now: float = 0.0, patient: bool = False, careful: bool = True) -> None:
@@ -28,6 +29,7 @@ class Transaction:
         self.careful = careful
         self.now = now
         self.woken = False
+        self.repeatable = False
         self.jobs: dict[str, Job] = {}
         self._new: dict[str, None] = {}
         self._changed: dict[str, None] = {}

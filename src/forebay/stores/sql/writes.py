@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from forebay.model.bulk import Bulk
 from forebay.model.callback import Endpoint
@@ -19,7 +19,7 @@ from forebay.stores.sql.ending import Finished
 from forebay.stores.sql.lines import Newcomers
 from forebay.stores.sql.reads import newer_than
 from forebay.stores.sql.rows import Held
-from forebay.stores.sql.statement import Statement, Steps, ask, encode
+from forebay.stores.sql.statement import Again, Statement, Steps, ask, encode
 from forebay.stores.sql.transaction import Transaction
 
 _SESSIONS_KEPT_S = 86_400.0  # after their end, for the name of the worker in what is rescued late
@@ -30,6 +30,25 @@ def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Sub
     if isinstance(batch, Bulk) and not tx.careful:
         yield from lines.add_bulk(tx, batch)
         return [Submitted(drawn, "created") for drawn in batch.ids]
+    if len(batch) == 1 and (tx.alone or not tx.careful) and _is_plain(only := batch[0]):
+        if (yield from lines.add_lone(tx, only)):
+            return [Submitted(only.id, "created")]
+        if not tx.alone:
+            raise Again
+    return (yield from _submit_each(tx, batch))
+
+
+def _is_plain(new: NewTask | NewJob) -> TypeGuard[NewTask]:
+    """Whether it is a task that is due at once, and whose id can be that of a task alone."""
+    return (
+        isinstance(new, NewTask)
+        and (new.drawn or new.idempotency_key is not None)
+        and not (new.delay_s or new.available_at or new.tags)
+    )
+
+
+def _submit_each(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Submitted]]:
+    """Look for what is there already first."""
     asked: list[str] = []
     stands: dict[tuple[object, ...], tuple[NewTask, str | None]] = {}  # of those that stand alike, one
     for new in batch:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 from forebay.clock import ManualClock
 from forebay.model.bulk import Bulk
 from forebay.model.exchange import Settle
 from forebay.model.outcome import Rescheduled
 from forebay.model.payload import JsonText
+from forebay.model.task import NewTask, Status
+from forebay.rules import fairness
+from forebay.rules.fairness import Line, Place
 from forebay.stores.base import Ledger
-from forebay.testing.conformance.case import LedgerCase, put
+from forebay.testing.conformance.case import LedgerCase, put, stored
+from forebay.testing.invariants import all_tasks
 from forebay.testing.workers import Worker, job_of, lone
 
 HANDFUL = 8
@@ -120,3 +126,37 @@ class FairnessPromises(LedgerCase):
         put(ledger, *(lone(n, fairness_key="a", priority=1) for n in range(20)))
         put(ledger, lone("low", fairness_key="b"))
         assert [task.priority for task in worker.claim(21)] == [*[1] * 20, 0]
+
+    def test_a_task_that_is_submitted_alone_gets_the_tag_of_the_rule(self, ledger: Ledger, worker: Worker) -> None:
+        """A ledger may work it out in a language of its own."""
+        draw = random.Random(5)  # noqa: S311 - the same tasks in each run
+        put(ledger, *(job_of(1, tenant="acme") for _ in range(fairness.MAX_CROWD + 1)))
+        for n in range(60):
+            tenant, key = draw.choice(("acme", "blue", "b")), draw.choice((None, None, "urgent", "acme/x"))
+            new = lone(n, tenant=tenant, fairness_key=key, priority=draw.choice((0, 0, 7)))
+            expected = tag_by_rule(ledger, new)
+            put(ledger, new)
+            assert stored(ledger, new.id).tag == expected
+            if draw.random() < 0.3:
+                worker.claim(draw.randrange(1, 9))
+            if draw.random() < 0.1:
+                put(ledger, job_of(2, tenant=tenant))
+
+
+def tag_by_rule(ledger: Ledger, new: NewTask) -> int:
+    """What `rules.fairness` says of a lone task, by what waits in the ledger."""
+    line = Line(new.kind, new.lane, new.priority)
+    flow = fairness.flow_of(new.fairness_key, new.tenant, None)
+    waiting = [
+        (task.flow or "", task.tag)
+        for task in all_tasks(ledger)
+        if task.status is Status.PENDING and task.tag is not None and (task.kind, task.lane, task.priority) == line
+    ]
+    first, beyond = fairness.flow_range(new.tenant)
+    tags = [tag for other, tag in waiting if other == flow]
+    return fairness.tags(
+        [Place(line, flow, None if new.fairness_key else new.tenant)],
+        {line: min(tag for _, tag in waiting)} if waiting else {},
+        {(line, flow): max(tags)} if tags else {},
+        {(line, new.tenant): min(len({other for other, _ in waiting if first <= other < beyond}), fairness.MAX_CROWD)},
+    )[0]
