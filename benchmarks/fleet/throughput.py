@@ -11,7 +11,7 @@ from benchmarks.fleet.measuring import measure
 from benchmarks.fleet.orders import Contender
 from benchmarks.fleet.telling import Verdict, at_least, machine_readable
 
-AIM = 1.25
+AIM = 1.5
 _SLOW = 500
 """Procrastinate takes one job at a time: fewer tasks, once, are enough to know its rate."""
 _WARM = Contender("warm-up", "pgqueuer", {"batch": 50})

@@ -19,14 +19,42 @@ T = TypeVar("T")
 MAX_GROUP = 128
 
 
+class Answer:
+    """The future of a call that runs where it was made: nobody waits for it or cancels it, so it needs no lock."""
+
+    __slots__ = ("_done", "_error", "_value")
+
+    def __init__(self) -> None:
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._done = False
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return True
+
+    def set_result(self, value: object) -> None:
+        self._value, self._done = value, True
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error, self._done = error, True
+
+    def done(self) -> bool:
+        return self._done
+
+    def result(self) -> Any:  # noqa: ANN401 - the step's own
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
 class Call(Generic[Resource]):
     """One step that waits to be run, and where its answer goes."""
 
     __slots__ = ("future", "step")
 
-    def __init__(self, step: Callable[[Resource], Any]) -> None:
+    def __init__(self, step: Callable[[Resource], Any], future: Future[Any] | Answer) -> None:
         self.step = step
-        self.future: Future[Any] = Future()
+        self.future = future
 
 
 class StoreThread(Generic[Resource]):
@@ -50,21 +78,21 @@ class StoreThread(Generic[Resource]):
         self._thread.start()
 
     def submit(self, step: Callable[[Resource], T]) -> Future[T]:
-        call = Call(step)
+        future: Future[T] = Future()
         with self._lock:
             if self._closed:
                 raise StoreClosed("The store was closed.", remedy="Open it again.")
-            self._queue.put(call)
-        return call.future
+            self._queue.put(Call(step, future))
+        return future
 
     def call(self, step: Callable[[Resource], T]) -> T:
         if self._queue.empty() and self._turn.acquire(blocking=False):
             try:
                 if not self._closed:
-                    call = Call(step)
-                    self._run_group([call])
-                    answer: T = call.future.result(0)
-                    return answer
+                    answer = Answer()
+                    self._run_group([Call(step, answer)])
+                    value: T = answer.result()
+                    return value
             finally:
                 self._turn.release()
         return self.submit(step).result()

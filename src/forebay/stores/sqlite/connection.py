@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 
 import apsw
 
 from forebay.errors import (
     BadInput,
+    ForebayError,
     MaybeApplied,
     StoreBusy,
     StoreCorrupt,
@@ -110,36 +111,55 @@ def check_version(version: str) -> None:
         )
 
 
-@contextmanager
-def mapped(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:
+class mapped:  # noqa: N801 - used like a function
     """Turn what SQLite and the system report into errors that say what to do."""
-    try:
-        yield
-    except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError) as error:
-        raise StoreBusy(
-            f"{path} stayed locked by another process for {busy_timeout_s:.0f} s.",
-            remedy="Find who holds a transaction open (a copy tool, a database browser) and end it; then try again.",
-        ) from error
-    except apsw.FullError as error:
-        raise StoreFull(
-            f"The disk of {path} is full.", remedy="Nothing was changed. Free some space and try again."
-        ) from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError, PermissionError) as error:
-        raise StoreReadOnly(
-            f"{path} cannot be written: {error}.", remedy="Give this user write access to the file and its folder."
-        ) from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreCorrupt(
-            f"{path} is not a sound SQLite database: {error}.",
-            remedy="Nothing was changed. Choose another path, or restore a backup.",
-        ) from error
-    except (apsw.CantOpenError, OSError) as error:
-        raise StoreUnreachable(
-            f"{path} cannot be opened: {error}.", remedy="Check that its folder exists and may be written."
-        ) from error
-    except (apsw.IOError, apsw.InterruptError) as error:
-        raise MaybeApplied(
-            f"The disk of {path} failed: {error}.", remedy="Repeat the call; if it goes on, check the disk."
-        ) from error
-    except apsw.Error as error:
-        raise StoreError(f"SQLite refused a step on {path}: {error}.", remedy="Please report this.") from error
+
+    __slots__ = ("_busy_timeout_s", "_path")
+
+    def __init__(self, path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self._path = path
+        self._busy_timeout_s = busy_timeout_s
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and (told := _told(error, self._path, self._busy_timeout_s)) is not None:
+            raise told from error
+
+
+def _told(error: BaseException, path: Path, busy_timeout_s: float) -> ForebayError | None:  # noqa: PLR0911 - one for each
+    match error:
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
+            return StoreBusy(
+                f"{path} stayed locked by another process for {busy_timeout_s:.0f} s.",
+                remedy="Find who holds a transaction open (a copy tool, a database browser) and end it;"
+                " then try again.",
+            )
+        case apsw.FullError():
+            return StoreFull(
+                f"The disk of {path} is full.", remedy="Nothing was changed. Free some space and try again."
+            )
+        case apsw.ReadOnlyError() | apsw.PermissionsError() | PermissionError():
+            return StoreReadOnly(
+                f"{path} cannot be written: {error}.", remedy="Give this user write access to the file and its folder."
+            )
+        case apsw.NotADBError() | apsw.CorruptError():
+            return StoreCorrupt(
+                f"{path} is not a sound SQLite database: {error}.",
+                remedy="Nothing was changed. Choose another path, or restore a backup.",
+            )
+        case apsw.CantOpenError() | OSError():
+            return StoreUnreachable(
+                f"{path} cannot be opened: {error}.", remedy="Check that its folder exists and may be written."
+            )
+        case apsw.IOError() | apsw.InterruptError():
+            return MaybeApplied(
+                f"The disk of {path} failed: {error}.", remedy="Repeat the call; if it goes on, check the disk."
+            )
+        case apsw.Error():
+            return StoreError(f"SQLite refused a step on {path}: {error}.", remedy="Please report this.")
+        case _:
+            return None

@@ -45,6 +45,7 @@ class Files:
         self.replaced = False
         self._closed = False
         self._path = path
+        self._name = str(path)  # a Path is turned into it again for each look
         self._all: list[apsw.Connection] = []
         try:
             self._db = self._connect(vfs)
@@ -78,7 +79,7 @@ class Files:
     def check_in_place(self) -> None:
         """SQLite goes on writing into a file that was deleted, and what it acknowledges then is lost."""
         try:
-            same = identity(self._path) == self._identity
+            same = identity(self._name) == self._identity
         except FileNotFoundError:
             raise StoreUnreachable(
                 f"{self._path} was moved or deleted while it was in use.",
@@ -99,6 +100,6 @@ class Files:
             self._disconnect()
 
 
-def identity(path: Path) -> tuple[int, int]:
+def identity(path: Path | str) -> tuple[int, int]:
     found = os.stat(path)  # noqa: PTH116 - on the hot path, and twice as fast
     return found.st_dev, found.st_ino

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import threading
@@ -21,6 +20,7 @@ class Wakeups:
 
     def __init__(self, path: Path) -> None:
         self._folder = path.with_name(f"{path.name}-wake")
+        self._name = str(self._folder)
         self._lock = threading.Lock()
         self._ears: list[Ear] = []
         self._mouth = Mouth(self._folder)
@@ -43,10 +43,12 @@ class Wakeups:
 
     def send(self) -> None:
         """Wake every listener, here and elsewhere, each on a thread of its own; never blocks and never fails."""
-        with contextlib.suppress(OSError):
-            names = os.listdir(self._folder)  # noqa: PTH208 - after every commit that brings work, and cheaper
-            if names:
-                self._mouth.send([(name, b"wake") for name in names])
+        try:
+            names = os.listdir(self._name)  # noqa: PTH208 - after every commit that brings work, and cheaper
+        except OSError:
+            return
+        if names:
+            self._mouth.send([(name, b"wake") for name in names])
 
     def leave_to_parent(self) -> None:
         """In a forked child: let go of the parent's sockets."""
