@@ -23,7 +23,6 @@ _BUILT_IN = "forebay.app.builtin:app"
 _NEEDED = ("fastapi", "httptools", "uvicorn", "python_multipart")
 _MAX_PORT = 65_535
 _MAX_CONCURRENCY = 1000
-_GARBAGE = (20_000, 20, 20)
 
 
 def serve(
@@ -101,6 +100,7 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
 
 def _collect_rarely() -> None:
     """A look for garbage among all there is, with thousands who listen, holds up everybody for a tenth of a second."""
+    from forebay.app.working import collect_rarely
+
     gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE)
+    collect_rarely()
