@@ -134,7 +134,8 @@ def test_a_submit_that_is_cut_off_is_done_once(address: str, ledger: PostgresLed
 def test_a_submit_whose_answer_is_lost_is_done_once(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection ends after the commit, before the client has read of it."""
     ledger.submit([lone(1)])
-    received, lost = driver._received, []
+    received = driver._received
+    lost: list[Link] = []
 
     def lose_first(link: Link, *rest: object) -> object:
         replies = received(link, *rest)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from forebay.model.job import NewJob
 from forebay.model.outcome import Completed
 from forebay.model.task import NewTask, Status
 from forebay.stores.base import Ledger
-from forebay.stores.postgres.driver import Driver
+from forebay.stores.postgres.driver import Driver, Message
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sql.lines import Guess
 from forebay.testing.conformance.canceling import CancelPromises
@@ -76,7 +76,12 @@ def test_a_lone_task_is_submitted_in_one_round_trip(address: str, monkeypatch: p
     empty_schema(address)
     sent: list[int] = []
     send = Driver._send
-    monkeypatch.setattr(Driver, "_send", lambda self, messages: (sent.append(len(messages)), send(self, messages))[1])
+
+    def counted(driver: Driver, messages: list[Message]) -> list[list[object]]:
+        sent.append(len(messages))
+        return send(driver, messages)
+
+    monkeypatch.setattr(Driver, "_send", counted)
     with PostgresLedger(address) as ledger:
         for new in (lone(1), lone(2, idempotency_key="once")):
             assert [each.outcome for each in ledger.submit([new])] == ["created"]
