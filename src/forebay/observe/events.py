@@ -184,6 +184,11 @@ EVENTS: dict[str, Event] = {
         "A program defined a limit with other numbers than another program did; the last definition holds.",
         ("limit", "layer", "who", "values", "former_who", "former"),
     ),
+    "limit_wakes_forbidden": Event(
+        _WARNING,
+        "A Redis user may not publish or subscribe: callers hear of free slots with the next heartbeat only.",
+        ("problem", "remedy"),
+    ),
     "limits_file_bad": Event(
         _WARNING,
         "Limits in a settings file or in variables cannot be used; the former ones stay.",

@@ -14,7 +14,9 @@ _LATER = {
     "dynamodb": "A limit store in DynamoDB",
     "ssm": "Configuration from SSM",
 }
-_REDIS = {"redis", "rediss", "unix"}
+REDIS_SCHEMES = frozenset(
+    {"redis", "rediss", "unix", *(f"{tls}+{form}" for tls in ("redis", "rediss") for form in ("sentinel", "cluster"))}
+)
 _POSTGRES = {"postgresql", "postgres"}
 _REMEDY = (
     "Use redis://host:6379/0, postgresql://user@host/database, sqlite:///path/to/limits.db,"
@@ -28,6 +30,8 @@ def open_limits(
     """Nothing is read or written before the store is used. `tags`: hash tags of limits with own keys in Redis."""
     if not isinstance(source, str):
         return _open_redis(source, environment, tags)
+    if source.partition("://")[0] in REDIS_SCHEMES:  # several hosts make no URL that could be split
+        return _open_redis(source, environment, tags)
     try:
         scheme, host, path, query, fragment = urlsplit(source)
     except ValueError:
@@ -40,8 +44,6 @@ def open_limits(
         from forebay.stores.sqlite.limits import SqliteLimits  # noqa: PLC0415 - same
 
         return SqliteLimits(file, environment=environment)
-    if scheme in _REDIS:
-        return _open_redis(source, environment, tags)
     if scheme in _POSTGRES:
         from forebay.stores.postgres.limits import PostgresLimits  # noqa: PLC0415 - same
 

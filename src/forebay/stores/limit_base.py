@@ -18,7 +18,7 @@ Guarantees that every limit store keeps, and `forebay.testing` checks:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from forebay.model.limit_record import Answer, Ask, Grant, Record
 
@@ -31,11 +31,18 @@ class Wake(Protocol):
     def __call__(self, limit: str, grants: list[Grant], now: int) -> None: ...
 
 
-class RedisClient(Protocol):
-    """A client of redis-py or valkey-py, blocking or asyncio."""
-
+class _PooledClient(Protocol):
     @property
     def connection_pool(self) -> Any: ...  # noqa: ANN401 - a pool of either library, blocking or asyncio
+
+
+class _ClusterClient(Protocol):
+    @property
+    def nodes_manager(self) -> Any: ...  # noqa: ANN401 - of either library, blocking or asyncio
+
+
+RedisClient: TypeAlias = _PooledClient | _ClusterClient
+"""A client of redis-py or valkey-py, blocking or asyncio; of one server, found by Sentinel, or of a cluster."""
 
 
 class LimitStore(Protocol):

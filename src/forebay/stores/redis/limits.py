@@ -14,9 +14,12 @@ from forebay.errors import StoreBusy
 from forebay.model.names import check_name
 from forebay.rules import limit_actions as actions
 from forebay.stores.redis import codec
-from forebay.stores.redis.connection import Links, Server
+from forebay.stores.redis.endpoint import Clustered
+from forebay.stores.redis.links import Links
 from forebay.stores.redis.listener import Listener
+from forebay.stores.redis.rights import limit_rights
 from forebay.stores.redis.script import Script
+from forebay.stores.redis.servers import open_servers, read_deployment
 
 if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Record
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 _RULES = ("window_log", "cooldown", "admission")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
-_SCAN_COUNT = 1000
 _READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
 _KEPT = frozenset({"v", "last", "logs"})
@@ -46,7 +48,7 @@ def _of_the_server() -> int:
 
 
 class RedisLimits:
-    """One key per limit, on the server that an address or a client names.
+    """One key per limit, on the servers that an address or a client names.
 
     `tags` names other hash tags than {forebay:<environment>:<limit>}, by limit. Tests add `shift` ms to
     the server's clock, or give one of their own.
@@ -66,7 +68,7 @@ class RedisLimits:
         self._environment = check_name("environment", environment)
         self._tags = dict(tags or {})
         self._clock = clock or _of_the_server
-        self._server = Server(source)
+        self._deployment = read_deployment(source)
         self._channel = f"forebay:{environment}:wake:"
         self._exchange = Script("record", *_RULES, "clock", "exchange")
         self._read = Script("record", "window_log", "clock", "read")
@@ -76,10 +78,13 @@ class RedisLimits:
         _OPEN.add(self)
 
     def _open(self) -> None:
-        self._links = Links(self._server)
+        cluster = isinstance(self._deployment, Clustered)
+        rights = limit_rights(self._environment, self._tags.values(), cluster=cluster)
+        self._servers = open_servers(self._deployment, rights)
+        self._links = Links(self._servers)
         # Of its own: a heartbeat must not wait behind anything.
-        self._beats = Links(self._server)
-        self._listener = Listener(self._server, self._channel)
+        self._beats = Links(self._servers)
+        self._listener = Listener(self._servers, self._channel)
 
     def after_fork(self) -> None:
         """Sockets and locks are the parent's; whoever listened there does not listen here."""
@@ -110,10 +115,7 @@ class RedisLimits:
     def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
         found: list[tuple[Record | None, int]] = []
         for at in range(0, len(limits), _READ_AT_ONCE):
-            some = limits[at : at + _READ_AT_ONCE]
-            # The first one by itself: with it the server knows the script.
-            found.append(self.read(some[0]))
-            keys = [self._key(limit) for limit in some[1:]]
+            keys = [self._key(limit) for limit in limits[at : at + _READ_AT_ONCE]]
             replies = self._read.run_many(self._links, keys, self._clock(), self.shift)
             found += [_read_of(reply)[:2] for reply in replies]
         return found
@@ -156,13 +158,12 @@ class RedisLimits:
 
     def names(self) -> list[str]:
         start, end = self._key("*").split("*")
-        found = {limit for limit in self._tags if self._links.call("EXISTS", self._key(limit))}
-        cursor = b"0"
-        while True:
-            cursor, keys = self._links.call("SCAN", cursor, "MATCH", f"{start}*{end}", "COUNT", _SCAN_COUNT)
-            found |= {key.decode().removeprefix(start).removesuffix(end) for key in keys}
-            if cursor == b"0":
-                return sorted(found)
+        tagged = {limit for limit in self._tags if self._has(self._key(limit))}
+        found = {key.removeprefix(start).removesuffix(end) for key in self._links.keys(f"{start}*{end}")}
+        return sorted(tagged | found)
+
+    def _has(self, key: str) -> bool:
+        return bool(self._links.call("EXISTS", key, key=key))
 
     def _key(self, limit: str) -> str:
         tag = self._tags.get(limit) or f"forebay:{self._environment}:{limit}"
@@ -175,6 +176,7 @@ class RedisLimits:
         self._listener.close()
         self._links.close()
         self._beats.close()
+        self._servers.close()
 
 
 _OPEN: weakref.WeakSet[RedisLimits] = weakref.WeakSet()

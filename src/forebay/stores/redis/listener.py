@@ -8,16 +8,20 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
+from forebay.errors import StoreUnreachable
+from forebay.observe import emit
 from forebay.stores.follower import Follower, known_to_server
 from forebay.stores.redis import codec
 from forebay.stores.redis.connection import send
+from forebay.stores.redis.refusals import is_forbidden
 from forebay.supervisor import report_failure
 
 if TYPE_CHECKING:
     from forebay.stores.limit_base import Wake
     from forebay.stores.redis.connection import Link, Server
+    from forebay.stores.redis.servers import Servers
 
 _SILENCE_S = 2.0  # then the server is asked for a sign of life, and given as long again
 
@@ -25,9 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class Listener(Follower["Link"]):
-    def __init__(self, server: Server, channel: str) -> None:
+    def __init__(self, servers: Servers, channel: str) -> None:
         super().__init__("forebay-redis-listener")
-        self._server = server
+        self._servers = servers
+        self._server: Server | None = None
+        self._complained = False
         self._channel = channel
         self._wakes: dict[str, Wake] = {}
         self._ready: dict[str, threading.Event] = {}
@@ -52,7 +58,14 @@ class Listener(Follower["Link"]):
         self._wakes.clear()
 
     def _dial(self) -> Link:
-        return self._server.dial()
+        server = self._servers.of(None)
+        try:
+            link = server.dial()
+        except StoreUnreachable:
+            self._servers.doubt(server)
+            raise
+        self._server = server
+        return link
 
     def _let_go(self) -> None:
         with self._lock:
@@ -66,17 +79,36 @@ class Listener(Follower["Link"]):
                 either.register(link._sock, selectors.EVENT_READ)  # noqa: SLF001 - redis-py waits for one socket only
                 either.register(self._ear, selectors.EVENT_READ)
                 self._hear(link, either)
+        except ResponseError as error:
+            self._complain(error)
         except (RedisError, OSError) as error:
             _log.debug("redis_listener_lost error=%s", error)
         return True
+
+    def _check_rights(self, link: Link) -> None:
+        """Publish to nobody: a script that may not publish says nothing of it, since limits hold without."""
+        send(link, "PUBLISH", self._channel, "")
+        try:
+            link.read_response()
+        except ResponseError as error:
+            self._complain(error)
+
+    def _complain(self, error: ResponseError) -> None:
+        """Report once what the server refuses: until it is granted, callers hear of free slots by heartbeats alone."""
+        if self._server is not None and is_forbidden(error) and not self._complained:
+            self._complained = True
+            refused = self._server.refusal(error)
+            emit("limit_wakes_forbidden", problem=refused.what, remedy=refused.remedy)
+        _log.debug("redis_listener_refused error=%s", error)
 
     def _hang_up(self, link: Link) -> None:
         link.disconnect()
 
     def _hear(self, link: Link, either: selectors.BaseSelector) -> None:
+        self._check_rights(link)
         known: set[str] = set()
         asked = False
-        while not self._closed.is_set():
+        while not self._closed.is_set() and self._server is not None and self._servers.is_current(self._server):
             known = self._subscribe(link, known)
             ready = either.select(_SILENCE_S)
             self._poked()

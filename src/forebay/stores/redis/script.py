@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from redis.exceptions import NoScriptError
 
 if TYPE_CHECKING:
-    from forebay.stores.redis.connection import Links
+    from forebay.stores.redis.links import Links
 
 
 class Script:
@@ -26,15 +26,24 @@ class Script:
 
     def send(self, links: Links, key: str, *arguments: str | bytes | int) -> bool:
         """Run it without its reply; a server that has restarted meanwhile does not know it, and does nothing."""
-        return links.send("EVALSHA", self._sha, 1, key, *arguments)
+        return links.send(key, "EVALSHA", self._sha, 1, key, *arguments)
 
     def run_many(self, links: Links, keys: Sequence[str], *arguments: str | bytes | int) -> list[Any]:
-        """Run it for each key, in one round trip; the server must know it."""
-        return links.call_many([("EVALSHA", self._sha, 1, key, *arguments) for key in keys])
+        """Run it for each key, in few round trips."""
+        replies: dict[str, Any] = {}
+        left = [*keys]
+        while left:
+            # By itself: with it the key's server knows the script, and is known to have the key.
+            first, *left = left
+            replies[first] = self.run(links, first, *arguments)
+            found = links.call_many([(key, ("EVALSHA", self._sha, 1, key, *arguments)) for key in left])
+            replies |= {key: reply for key, reply in zip(left, found, strict=True) if reply is not None}
+            left = [key for key in left if key not in replies]
+        return [replies[key] for key in keys]
 
     def run(self, links: Links, key: str, *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - what the script replies
         try:
-            return links.call("EVALSHA", self._sha, 1, key, *arguments)
+            return links.call("EVALSHA", self._sha, 1, key, *arguments, key=key)
         except NoScriptError:
             # Restarted, flushed, or never asked before.
-            return links.call("EVAL", self.text, 1, key, *arguments)
+            return links.call("EVAL", self.text, 1, key, *arguments, key=key)

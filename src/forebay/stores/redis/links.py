@@ -1,0 +1,250 @@
+"""Keeps connections for the next call, and sends each command to the server that has its key."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError, ResponseError
+
+from forebay.errors import StoreBusy, StoreClosed, StoreUnreachable
+from forebay.stores.redis.connection import Command, Link, Server, is_writable, send, skip_reply
+from forebay.stores.redis.refusals import is_of_replica
+from forebay.stores.redis.servers import Servers
+
+_MAX_IDLE = 4
+_SURELY_OPEN_S = 0.1
+_MAX_UNREAD = 16
+_MOST_SERVERS = 5  # that one command is passed on to
+_SCAN_COUNT = 1000
+
+
+class _Kept(NamedTuple):
+    """An idle connection; `unread`: replies that are still to come, of commands that nobody waited for."""
+
+    link: Link
+    since: float
+    unread: int
+
+
+class _NotSentError(Exception):
+    """The server could not be reached; `error` says why."""
+
+    def __init__(self, error: StoreUnreachable) -> None:
+        self.error = error
+
+
+class Links:
+    """Idle connections by server; as many as there are threads that call at once."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._lock = threading.Lock()
+        self._idle: dict[Server, list[_Kept]] = {}
+        self._closed = False
+
+    def call(self, *command: str | bytes | int, key: str | None = None) -> Any:  # noqa: ANN401 - what the server replies
+        """Run a command on the server that has the key; on any server without one.
+
+        It is passed on where a server says that it did nothing: it is not the right one, or it cannot be reached.
+        Whatever may have been done is never sent again.
+        """
+        server, asking = self._servers.of(key), False
+        for _ in range(_MOST_SERVERS):
+            with server.told():
+                try:
+                    return self._call_at(server, command, asking=asking)
+                except AskError as error:
+                    asking = not isinstance(error, MovedError)
+                    server = self._servers.redirected(server, error)
+                except ResponseError as error:
+                    if isinstance(error, ClusterDownError):
+                        self._servers.doubt(server)
+                    if not is_of_replica(error):
+                        raise
+                    server, asking = self._servers.demoted(server, error), False
+                except _NotSentError as error:
+                    other = self._servers.instead_of(server, key)
+                    if other is None:
+                        raise error.error from error.error.__cause__
+                    server, asking = other, False
+                except RedisError:
+                    self._servers.doubt(server)
+                    raise
+        raise StoreBusy(
+            f"{self._servers.place} passed a command on {_MOST_SERVERS} times.",
+            remedy="Its keys are moving: try again.",
+        )
+
+    def _call_at(self, server: Server, command: Command, *, asking: bool) -> Any:  # noqa: ANN401 - same
+        kept = self._take_or_dial(server)
+        link = kept.link
+        try:
+            if asking:
+                send(link, "ASKING")
+            send(link, *command)
+            for _ in range(kept.unread + asking):
+                skip_reply(link)
+            reply = link.read_response()
+        except ResponseError:
+            self._give_back(server, link)
+            raise
+        except BaseException:
+            link.disconnect()
+            raise
+        self._give_back(server, link)
+        return reply
+
+    def call_many(self, commands: Sequence[tuple[str, Command]]) -> list[Any | None]:
+        """Send commands, each with its key, in one round trip for each server, and return their replies in order.
+
+        None stands for a command that was not done, and has to be called by itself.
+        """
+        replies: list[Any | None] = [None] * len(commands)
+        by_server: dict[Server, list[int]] = {}
+        for at, (key, _) in enumerate(commands):
+            by_server.setdefault(self._servers.of(key), []).append(at)
+        for server, places in by_server.items():
+            found = self._call_all(server, [commands[at][1] for at in places])
+            for at, reply in zip(places, found, strict=True):
+                replies[at] = reply
+        return replies
+
+    def _call_all(self, server: Server, commands: Sequence[Command]) -> list[Any | None]:
+        try:
+            kept = self._take_or_dial(server)
+        except _NotSentError:
+            return [None] * len(commands)
+        link = kept.link
+        replies: list[Any | None] = []
+        with server.told():
+            try:
+                for command in commands:
+                    send(link, *command)
+                for _ in range(kept.unread):
+                    skip_reply(link)
+                failed: ResponseError | None = None
+                for _ in commands:
+                    try:
+                        replies.append(link.read_response())
+                    except (AskError, NoScriptError):
+                        replies.append(None)
+                    except ResponseError as error:
+                        failed = failed or error
+            except BaseException:
+                link.disconnect()
+                self._servers.doubt(server)
+                raise
+            self._give_back(server, link)
+            if failed is not None:
+                raise failed
+        return replies
+
+    def send(self, key: str, *command: str | bytes | int) -> bool:
+        """Send a command and leave its reply to the next call on that connection; False if that would have to wait.
+
+        What raises in between, such as the handler of a signal, costs the connection and nothing else.
+        """
+        server = self._servers.known(key)
+        if server is None:
+            return False
+        try:
+            kept = self._take(server)
+        except StoreClosed:
+            return False
+        if kept is None:
+            return False
+        try:
+            if kept.unread >= _MAX_UNREAD or not is_writable(kept.link):
+                self._give_back(server, kept.link, kept.unread)
+                return False
+            send(kept.link, *command)
+        except (RedisError, OSError):
+            kept.link.disconnect()
+            return False
+        except BaseException:
+            kept.link.disconnect()
+            raise
+        self._give_back(server, kept.link, kept.unread + 1)
+        return True
+
+    def keys(self, pattern: str) -> Iterator[str]:
+        """All keys of a pattern, on all servers that have keys."""
+        for server in self._servers.all():
+            cursor = b"0"
+            while True:
+                with server.told():
+                    try:
+                        command: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
+                        cursor, found = self._call_at(server, command, asking=False)
+                    except _NotSentError as error:
+                        self._servers.doubt(server)
+                        raise error.error from error.error.__cause__
+                    except RedisError:
+                        self._servers.doubt(server)
+                        raise
+                yield from (key.decode() for key in found)
+                if cursor == b"0":
+                    break
+
+    def _take_or_dial(self, server: Server) -> _Kept:
+        kept = self._take(server)
+        if kept is not None:
+            return kept
+        try:
+            return _Kept(server.dial(), 0.0, 0)
+        except StoreUnreachable as error:
+            raise _NotSentError(error) from error
+
+    def _take(self, server: Server) -> _Kept | None:
+        """One that is open, as far as one can tell without asking the server."""
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise StoreClosed("The limit store was closed.", remedy="Open it anew.")
+                idle = self._idle.get(server)
+                if not idle:
+                    return None
+                kept = idle.pop()
+            try:
+                if kept.unread:
+                    kept = _caught_up(kept)
+                if kept.unread or time.monotonic() - kept.since < _SURELY_OPEN_S or not kept.link.can_read(timeout=0):
+                    return kept
+            except (RedisError, OSError):
+                pass  # the server has closed it
+            kept.link.disconnect()
+
+    def _give_back(self, server: Server, link: Link, unread: int = 0) -> None:
+        is_current = self._servers.is_current(server)
+        left: list[_Kept] = []
+        with self._lock:
+            idle = self._idle.setdefault(server, [])
+            if not self._closed and is_current and len(idle) < _MAX_IDLE:
+                idle.append(_Kept(link, time.monotonic(), unread))
+            else:
+                left.append(_Kept(link, 0.0, 0))
+            if len(self._idle) > 1:
+                for other in [each for each in self._idle if not self._servers.is_current(each)]:
+                    left += self._idle.pop(other)
+        for kept in left:
+            kept.link.disconnect()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, {}
+        for each in idle.values():
+            for kept in each:
+                kept.link.disconnect()
+
+
+def _caught_up(kept: _Kept) -> _Kept:
+    """With those replies read that have come."""
+    unread = kept.unread
+    while unread and kept.link.can_read(timeout=0):
+        skip_reply(kept.link)
+        unread -= 1
+    return kept._replace(unread=unread)

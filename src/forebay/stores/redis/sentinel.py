@@ -1,0 +1,187 @@
+"""Finds the primary of a service by asking its Sentinels, and notices when another server has become the primary."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from redis.exceptions import AskError, RedisError, ResponseError
+
+from forebay.clock import steady
+from forebay.errors import StoreError, StoreUnreachable
+from forebay.stores.redis.connection import Link, Server, send
+from forebay.stores.redis.endpoint import Watched
+from forebay.stores.redis.rights import SENTINEL_COMMANDS, Rights
+
+_KNOWN_FOR_S = 2.0
+"""How long an answer counts: a server that was replaced while it was frozen goes on as a primary until it is told."""
+_PASSED_OVER_FOR_S = 10.0
+"""How long a Sentinel that did not answer is asked only if no other answers."""
+
+
+class _Answer(NamedTuple):
+    """Who the primary is; of different answers the one of the highest epoch is the newest."""
+
+    epoch: int
+    host: str
+    port: int
+
+
+class _Sentinel:
+    """One Sentinel, and the connection to it that is kept."""
+
+    def __init__(self, server: Server, service: str) -> None:
+        self._server = server
+        self._service = service
+        self._link: Link | None = None
+        self.passed_over_until = 0.0
+
+    def ask(self) -> _Answer | None:
+        """Return whom it names, or None if it does not know the service; a StoreError if it does not answer."""
+        link, self._link = self._link, None
+        if link is not None:
+            try:
+                return self._ask(link)
+            except RedisError:
+                link.disconnect()  # it may have been restarted since
+        link = self._server.dial()
+        with self._server.told(sent=False):
+            try:
+                return self._ask(link)
+            except BaseException:
+                link.disconnect()
+                raise
+
+    def _ask(self, link: Link) -> _Answer | None:
+        send(link, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
+        send(link, "SENTINEL", "MASTER", self._service)
+        address = link.read_response()
+        try:
+            state = link.read_response()
+        except ResponseError:
+            if address is not None:
+                raise
+            state = None
+        self._link = link
+        if address is None or state is None:
+            return None
+        epoch = dict(zip(state[::2], state[1::2], strict=False)).get(b"config-epoch", b"0")
+        return _Answer(int(epoch), address[0].decode(), int(address[1]))
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.disconnect()
+            self._link = None
+
+
+class SentinelServers:
+    """The primary of a service; asked for again when it is in trouble, and from time to time."""
+
+    def __init__(self, deployment: Watched, rights: Rights) -> None:
+        self.place = deployment.place
+        self._template = deployment.template
+        self._rights = rights
+        self._service = deployment.service
+        asking = Rights(SENTINEL_COMMANDS)
+        self._sentinels = [_Sentinel(Server(each, asking), self._service) for each in deployment.sentinels]
+        self._lock = threading.Lock()
+        self._server: Server | None = None
+        self._answer: _Answer | None = None
+        self._asked_at = 0.0
+        self._doubted = False
+
+    def of(self, key: str | None) -> Server:  # noqa: ARG002 - the primary has all keys
+        server = self._server
+        if server is not None and not self._doubted:
+            is_fresh = steady() - self._asked_at < _KNOWN_FOR_S
+            if is_fresh or not self._lock.acquire(blocking=False):
+                return server  # somebody else asks
+            try:
+                return self._look()
+            finally:
+                self._lock.release()
+        with self._lock:
+            if self._server is not None and not self._doubted:
+                return self._server  # somebody else has asked meanwhile
+            return self._look()
+
+    def known(self, key: str) -> Server | None:  # noqa: ARG002 - same
+        return self._server
+
+    def all(self) -> list[Server]:
+        return [self.of(None)]
+
+    def is_current(self, server: Server) -> bool:
+        return server is self._server
+
+    def doubt(self, server: Server) -> None:
+        if server is self._server:
+            self._doubted = True
+
+    def instead_of(self, server: Server, key: str | None) -> Server | None:
+        self.doubt(server)
+        other = self.of(key)
+        return None if other is server else other
+
+    def redirected(self, server: Server, error: AskError) -> Server:
+        raise server.refusal(error) from error
+
+    def demoted(self, server: Server, error: ResponseError) -> Server:
+        other = self.instead_of(server, None)
+        if other is None:
+            self.doubt(server)
+            raise StoreUnreachable(
+                f"{server.place} is a replica, and the Sentinels of {self._service!r} name no other primary yet.",
+                remedy="Wait until the failover is over.",
+            ) from error
+        return other
+
+    def _look(self) -> Server:
+        """Ask all Sentinels; the lock is held. Without an answer, the server that was known stays."""
+        answers: list[_Answer] = []
+        missing = False
+        trouble: StoreError | None = None
+        for sentinel in sorted(self._sentinels, key=lambda each: each.passed_over_until):
+            if sentinel.passed_over_until > steady() and (answers or self._server is not None):
+                continue
+            try:
+                answer = sentinel.ask()
+            except StoreError as error:
+                sentinel.passed_over_until = steady() + _PASSED_OVER_FOR_S
+                trouble = trouble if trouble is not None and not isinstance(trouble, StoreUnreachable) else error
+                continue
+            missing = missing or answer is None
+            answers += [answer] if answer is not None else []
+        self._asked_at = steady()
+        self._doubted = False
+        if answers:
+            return self._use(max(answers))
+        if self._server is not None:
+            return self._server
+        raise self._nobody(trouble, missing=missing)
+
+    def _use(self, answer: _Answer) -> Server:
+        known = self._answer
+        if self._server is None or known is None or answer.epoch >= known.epoch:
+            if self._server is None or known is None or answer[1:] != known[1:]:
+                self._server = Server(self._template.at(answer.host, answer.port), self._rights)
+            self._answer = answer
+        return self._server
+
+    def _nobody(self, trouble: StoreError | None, *, missing: bool) -> StoreError:
+        if missing:
+            return StoreError(
+                f"{self.place}: the Sentinels know no service {self._service!r}.",
+                remedy="Use the name that `SENTINEL MASTERS` shows.",
+            )
+        if trouble is not None and not isinstance(trouble, StoreUnreachable):
+            return trouble
+        return StoreUnreachable(
+            f"{self.place}: no Sentinel answers{f' ({trouble.what})' if trouble is not None else ''}.",
+            remedy="Check that they run, and their addresses.",
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            for sentinel in self._sentinels:
+                sentinel.close()
