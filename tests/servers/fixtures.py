@@ -8,8 +8,10 @@ from tests.servers.ministack import MiniStackServer, ministack
 from tests.servers.postgres import postgres
 from tests.servers.redis62 import redis62
 from tests.servers.seaweedfs import seaweedfs
+from tests.servers.sentinel import SentinelTrio, sentinel_trio
 from tests.servers.server import Server
 from tests.servers.valkey import valkey
+from tests.servers.valkey_cluster import ValkeyCluster, valkey_cluster
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +30,18 @@ def valkey_server() -> Iterator[Server]:
 def redis62_server() -> Iterator[Server]:
     with redis62() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def sentinels() -> Iterator[SentinelTrio]:
+    with sentinel_trio() as trio:
+        yield trio
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[ValkeyCluster]:
+    with valkey_cluster() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

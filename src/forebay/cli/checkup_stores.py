@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 from forebay.app.forebay import Forebay
@@ -14,8 +13,8 @@ from forebay.model.task import DEFAULT_TENANT
 from forebay.observe.redact import mask_address
 from forebay.settings import Settings
 from forebay.stores.address import sqlite_file
+from forebay.stores.limit_address import REDIS_SCHEMES
 
-_REDIS = {"redis", "rediss", "unix"}
 _CONNECT_S = 3
 _ANSWER_S = 5
 _LARGEST_OFFSET_S = 1.0
@@ -78,7 +77,7 @@ def _scheme(address: str) -> str:
 
 
 def _server(name: str, address: str) -> Iterator[Finding]:
-    asks: Callable[[str], _Server] = _redis if _scheme(address) in _REDIS else _postgres
+    asks: Callable[[str], _Server] = _redis if _scheme(address) in REDIS_SCHEMES else _postgres
     try:
         server = asks(address)
     except ForebayError as error:
@@ -104,22 +103,14 @@ def _clock(name: str, server: _Server) -> Finding:
 
 
 def _redis(address: str) -> _Server:
-    import redis
+    from forebay.stores.redis.inspection import KEEPS_ALL, inspect
 
-    with closing(redis.Redis.from_url(address, socket_connect_timeout=_CONNECT_S, socket_timeout=_ANSWER_S)) as client:
-        client.ping()
-        began = time.time()
-        seconds, micros = client.time()
-        ended = time.time()
-        said: dict[str, object] = client.info()
-    version = f"Valkey {said['valkey_version']}" if "valkey_version" in said else f"Redis {said.get('redis_version')}"
-    offset_s = seconds + micros / 1e6 - (began + ended) / 2
-    policy = said.get("maxmemory_policy", "noeviction")
+    seen = inspect(address)
     warning = None
-    if policy != "noeviction":
-        text = f"it may drop limits when its memory is full (maxmemory-policy {policy})"
+    if seen.eviction != KEEPS_ALL:
+        text = f"it may drop limits when its memory is full (maxmemory-policy {seen.eviction})"
         warning = Finding("warn", "limits", text, "Set maxmemory-policy to noeviction.")
-    return _Server(version, ended - began, offset_s, warning)
+    return _Server(seen.version, seen.took_s, seen.offset_s, warning)
 
 
 def _postgres(address: str) -> _Server:

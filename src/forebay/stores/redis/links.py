@@ -175,19 +175,24 @@ class Links:
         for server in self._servers.all():
             cursor = b"0"
             while True:
-                with server.told():
-                    try:
-                        command: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
-                        cursor, found = self._call_at(server, command, asking=False)
-                    except _NotSentError as error:
-                        self._servers.doubt(server)
-                        raise error.error from error.error.__cause__
-                    except RedisError:
-                        self._servers.doubt(server)
-                        raise
+                cursor, found = self.ask(server, "SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
                 yield from (key.decode() for key in found)
                 if cursor == b"0":
                     break
+
+    def ask(self, server: Server, *command: str | bytes | int) -> Any:  # noqa: ANN401 - what the server replies
+        """Run a command on one server."""
+        with server.told():
+            try:
+                return self._call_at(server, command, asking=False)
+            except _NotSentError as error:
+                self._servers.doubt(server)
+                raise error.error from error.error.__cause__
+            except ResponseError:
+                raise
+            except RedisError:
+                self._servers.doubt(server)
+                raise
 
     def _take_or_dial(self, server: Server) -> _Kept:
         kept = self._take(server)

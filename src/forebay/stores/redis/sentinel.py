@@ -13,7 +13,7 @@ from forebay.stores.redis.connection import Link, Server, send
 from forebay.stores.redis.endpoint import Watched
 from forebay.stores.redis.rights import SENTINEL_COMMANDS, Rights
 
-_KNOWN_FOR_S = 2.0
+_KNOWN_FOR_S = 0.5
 """How long an answer counts: a server that was replaced while it was frozen goes on as a primary until it is told."""
 _PASSED_OVER_FOR_S = 10.0
 """How long a Sentinel that did not answer is asked only if no other answers."""

@@ -1,0 +1,127 @@
+"""Limits on a primary that Sentinels know: it is found, followed over a failover, and never taken for another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from forebay.errors import MaybeApplied, StoreBusy, StoreError, StoreUnreachable
+from forebay.limits import Limiter
+from forebay.stores.redis.limits import RedisLimits
+from forebay.testing.limits.case import define, known
+from forebay.testing.limits.process import LIMIT
+from tests.servers.clients import redis_client
+from tests.servers.fresh import fresh_name
+from tests.servers.ports import LOOPBACK
+from tests.servers.sentinel import SentinelTrio, port_of, sentinel_trio, wait_until
+from tests.stores.served_limits import Heard, a_child_of_a_fork_is_apart, hand_over, process
+
+AWAY = (StoreUnreachable, MaybeApplied, StoreBusy)
+TELL = """store._links.call("PUBLISH", "forebay:default:wake:parent", '{"limit": "a", "now": 1, "grants": {}}')"""
+
+
+@pytest.fixture
+def trio(sentinels: SentinelTrio) -> SentinelTrio:
+    """Shared: a test may move the primary, and must leave all servers running."""
+    sentinels.wait_until_whole()
+    return sentinels
+
+
+@pytest.fixture
+def own_trio() -> Iterator[SentinelTrio]:
+    with sentinel_trio() as trio:
+        yield trio
+
+
+@pytest.fixture
+def store(trio: SentinelTrio) -> Iterator[RedisLimits]:
+    store = RedisLimits(trio.url, environment=fresh_name())
+    yield store
+    store.close()
+
+
+def repeated(call: Callable[[], object], within_s: float = 30.0) -> object:
+    """Call again while the store is away, as the limiter does."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return call()
+        except AWAY:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def subscribers(trio: SentinelTrio, channel: str) -> int:
+    with redis_client(trio.primary.url) as client:
+        return int(client.pubsub_numsub(channel)[0][1])
+
+
+def test_the_primary_is_found(trio: SentinelTrio, store: RedisLimits) -> None:
+    define(store, 1)
+    assert store.names() == [LIMIT]
+    with redis_client(trio.primary.url) as client:
+        assert client.exists(store._key(LIMIT))
+    with Limiter(trio.url, environment=store._environment) as limiter, limiter.slot(LIMIT):
+        assert limiter.usage(LIMIT).in_flight == 1
+
+
+def test_a_sentinel_that_is_away_is_passed_over(trio: SentinelTrio) -> None:
+    address = trio.url.replace("redis+sentinel://", f"redis+sentinel://{LOOPBACK}:1,")
+    store = RedisLimits(address, environment=fresh_name())
+    assert store.names() == []
+    store.close()
+
+
+def test_a_failover_heals_by_itself_and_the_listener_comes_along(trio: SentinelTrio, store: RedisLimits) -> None:
+    define(store, 1)
+    heard = Heard()
+    store.listen("waiter", heard)
+    hand_over(store, heard)
+    before = trio.primary
+    after = trio.fail_over()
+    repeated(lambda: known(store.read(LIMIT)[0]))
+    assert store._servers.of(None).place == f"redis://{LOOPBACK}:{port_of(after)}/0"
+    wait_until(lambda: subscribers(trio, f"{store._channel}waiter") == 1)
+    repeated(lambda: define(store, 1))
+    repeated(lambda: hand_over(store, heard))
+    assert heard.grants
+    assert after is not before
+
+
+def test_a_primary_that_has_become_a_replica_is_not_written_to(trio: SentinelTrio, store: RedisLimits) -> None:
+    """Connections that survived the failover answer READONLY, which nobody but us has to know."""
+    define(store, 1)
+    asker = process(store, "asker")
+    before = trio.primary
+    trio.fail_over()
+    wait_until(lambda: _is_replica(before.url))
+    answer = repeated(asker.exchanges)
+    assert answer is not None
+
+
+def _is_replica(url: str) -> bool:
+    with redis_client(url) as client:
+        return client.role()[0] == b"slave"  # type: ignore[index]  # of a blocking client
+
+
+def test_a_service_that_no_sentinel_knows_is_named(trio: SentinelTrio) -> None:
+    store = RedisLimits(trio.url.replace("mymaster", "theirs"))
+    with pytest.raises(StoreError, match="know no service 'theirs'") as caught:
+        store.names()
+    assert "SENTINEL MASTERS" in caught.value.remedy
+    store.close()
+
+
+def test_no_sentinel_at_all_is_unreachable() -> None:
+    store = RedisLimits(f"redis+sentinel://{LOOPBACK}:1,{LOOPBACK}:2/mymaster")
+    with pytest.raises(StoreUnreachable, match="no Sentinel answers"):
+        store.names()
+    assert store._exchange.send(store._links, "key") is False, "nothing is asked where nobody may wait"
+    store.close()
+
+
+def test_a_child_of_a_fork_has_connections_of_its_own(trio: SentinelTrio) -> None:
+    a_child_of_a_fork_is_apart(RedisLimits, TELL, trio.url)
