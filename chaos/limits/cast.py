@@ -13,7 +13,7 @@ from chaos.limits.checks import (
 )
 from chaos.limits.load import Plan
 from chaos.limits.rules import Rules, Window, trail_of
-from chaos.limits.stage import PostgresStage, RedisStage, ServerStage, Stage
+from chaos.limits.stage import PostgresStage, RedisStage, ReplicatedStage, ServerStage, Stage
 
 OURS = "chaos.limits.ours:Ours"
 START_S, TRANSIT_S = 0.25, 0.05
@@ -26,6 +26,7 @@ HELD_S = CALL_S + trail_of(START_S, TRANSIT_S, has_windows=False)
 """How long after its grant a call may be in progress, in a limit without windows."""
 SLACK_S = 0.3
 """For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
+REPLICATED = ("sentinel", "cluster")
 ALL, SHARED, SERVED = ("memory", "sqlite", "redis", "postgres"), ("sqlite", "redis", "postgres"), ("redis", "postgres")
 
 
@@ -52,6 +53,11 @@ class Cast:
     @property
     def redis(self) -> RedisStage:
         assert isinstance(self.stage, RedisStage)
+        return self.stage
+
+    @property
+    def replicated(self) -> ReplicatedStage:
+        assert isinstance(self.stage, ReplicatedStage)
         return self.stage
 
     def length(self, whole_s: float, short_s: float) -> float:

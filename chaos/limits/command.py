@@ -19,6 +19,7 @@ from chaos.limits.judge import judge
 from chaos.limits.lines import serving
 from chaos.limits.load import Load, Plan, Refusal, Strike
 from chaos.limits.rules import Rules, Window, trail_of
+from chaos.limits.stage import STORES
 
 LONGEST_S = 600.0
 MOST_CALLERS = 512
@@ -29,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--scenario", help="one by name, or all: the faults that the limiter must hold under; a wrong name lists them")
     add(
         "--store",
-        choices=["memory", "sqlite", "redis", "postgres"],
+        choices=STORES,
         help="of the scenario; without one all that can suffer it",
     )
     add("--short", action="store_true", help="the scenario's short form")

@@ -86,6 +86,26 @@ def rolled_back_a_little(cast: Cast) -> Run:
     )
 
 
+def failed_over(cast: Cast, *, behind_s: float) -> Run:
+    """The primary dies, and a replica takes over that lacks what was written in the last seconds.
+
+    Just when a window has been filled once more: who does not remember fills it twice.
+    """
+    at_s = W_EFF_S + behind_s + 0.3
+    acts = [Act(at_s=at_s, name="fails over", do=cast.replicated.fail_over)]
+    if behind_s:
+        acts.insert(0, Act(at_s=at_s - behind_s, name="falls behind", do=cast.replicated.fall_behind))
+    taken_s = 5.0
+    return cast_run(
+        cast,
+        seconds=at_s + taken_s + HOLD_S + cast.length(6.0, W_EFF_S),
+        window=Window(30, W_S),
+        acts=tuple(acts),
+        checks=(resumed(When("fails over, done", HOLD_S), W_EFF_S + 2.0),),
+        needs=(marked("fails over, done"),),
+    )
+
+
 def hung(cast: Cast) -> Run:
     """A server that takes requests and answers none, and then all of them."""
     for_s = cast.length(10.0, 4.0)

@@ -9,6 +9,7 @@ from chaos.limits.cast import (
     ALL,
     HELD_S,
     LEASE_S,
+    REPLICATED,
     SERVED,
     SLACK_S,
     TRAIL_S,
@@ -36,6 +37,7 @@ from chaos.limits.checks import (
 from chaos.limits.load import Act, Refusal, Strike
 from chaos.limits.outages import (
     crashed,
+    failed_over,
     flushed,
     gone_fail,
     gone_share,
@@ -254,6 +256,8 @@ SCENARIOS = {
     "rolled-back-a-little": Scenario(build=rolled_back_a_little, stores=SERVED),
     "hung": Scenario(build=hung, stores=SERVED),
     "crashed": Scenario(build=crashed, stores=("postgres",)),
+    "failed-over": Scenario(build=_with(failed_over, behind_s=0.0), stores=REPLICATED),
+    "failed-over-behind": Scenario(build=_with(failed_over, behind_s=2.0), stores=REPLICATED),
     "flushed": Scenario(build=flushed, stores=("redis",)),
     "clock-forward": Scenario(build=_with(clock, by_s=3600.0), stores=ALL),
     "clock-back": Scenario(build=_with(clock, by_s=-3600.0), stores=ALL),

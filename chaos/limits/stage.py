@@ -14,10 +14,12 @@ import psycopg
 
 from tests.servers.clients import redis_client
 from tests.servers.postgres import postgres
+from tests.servers.sentinel import SentinelTrio, sentinel_trio
 from tests.servers.server import Server
 from tests.servers.valkey import valkey
+from tests.servers.valkey_cluster import ValkeyCluster, valkey_cluster
 
-STORES = ("memory", "sqlite", "redis", "postgres")
+STORES = ("memory", "sqlite", "redis", "postgres", "sentinel", "cluster")
 _KEY = "{forebay:chaos:chaos}:limit"
 
 
@@ -150,6 +152,57 @@ class RedisStage(ServerStage):
             client.script_flush()
 
 
+class ReplicatedStage(Stage):
+    """Several Redis servers, where a replica takes over when the primary of the limit dies."""
+
+    @property
+    def primary(self) -> Server:
+        raise NotImplementedError
+
+    def fall_behind(self) -> None:
+        """Cut the replicas of the limit off: what is written from now on is lost with the primary."""
+        with redis_client(self.primary.url) as client:
+            client.execute_command("ACL", "SETUSER", "default", "-psync", "-sync")
+            client.execute_command("CLIENT", "KILL", "TYPE", "REPLICA")
+
+    def fail_over(self) -> None:
+        """Kill the primary, and return when another server has taken over."""
+        before = self.primary
+        before.kill()
+        self._wait_for_another(before)
+
+    def _wait_for_another(self, before: Server) -> None:
+        raise NotImplementedError
+
+
+class SentinelStage(ReplicatedStage):
+    def __init__(self, folder: Path, trio: SentinelTrio) -> None:
+        super().__init__(folder)
+        self._trio = trio
+        self.address = trio.url
+
+    @property
+    def primary(self) -> Server:
+        return self._trio.primary
+
+    def _wait_for_another(self, before: Server) -> None:
+        self._trio.wait_for_another(before)
+
+
+class ClusterStage(ReplicatedStage):
+    def __init__(self, folder: Path, cluster: ValkeyCluster) -> None:
+        super().__init__(folder)
+        self._cluster = cluster
+        self.address = cluster.url
+
+    @property
+    def primary(self) -> Server:
+        return self._cluster.owner(_KEY)
+
+    def _wait_for_another(self, before: Server) -> None:
+        self._cluster.wait_for_another(_KEY, before)
+
+
 class PostgresStage(ServerStage):
     """Its commits are asynchronous: what a kill leaves of the last moments is up to the WAL writer, which is slow here.
 
@@ -204,6 +257,10 @@ def staged(store: str, folder: Path, *, durable: bool = False) -> Iterator[Stage
                 stage = SqliteStage(folder)
             case "redis":
                 stage = RedisStage(folder, opened.enter_context(valkey(own=True, durable=durable)))
+            case "sentinel":
+                stage = SentinelStage(folder, opened.enter_context(sentinel_trio()))
+            case "cluster":
+                stage = ClusterStage(folder, opened.enter_context(valkey_cluster()))
             case _:
                 stage = PostgresStage(folder, opened.enter_context(postgres(own=True)))
         opened.callback(stage.close)

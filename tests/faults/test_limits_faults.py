@@ -42,6 +42,9 @@ def sound(name: str, store: str, folder: Path) -> None:
         pytest.param("kill", "postgres", marks=pytest.mark.slow),
         pytest.param("freeze", "postgres", marks=pytest.mark.slow),
         pytest.param("crashed", "postgres", marks=pytest.mark.slow),
+        pytest.param("failed-over", "sentinel", marks=pytest.mark.slow),
+        pytest.param("failed-over-behind", "sentinel", marks=pytest.mark.slow),
+        pytest.param("failed-over-behind", "cluster", marks=pytest.mark.slow),
     ],
 )
 def test_a_provider_never_sees_more_than_the_limit(name: str, store: str, tmp_path: Path) -> None:
@@ -60,6 +63,7 @@ def test_a_provider_never_sees_more_than_the_limit(name: str, store: str, tmp_pa
         pytest.param("Hoarding", ("kill", "redis"), "L4", 3.5, marks=pytest.mark.slow),
         pytest.param("Forgetful", ("restart-empty", "redis"), "L2", 3.0, marks=pytest.mark.slow),
         pytest.param("Forgetful", ("crashed", "postgres"), "L2", 5.0, marks=pytest.mark.slow),
+        pytest.param("Forgetful", ("failed-over-behind", "sentinel"), "L2", 9.0, marks=pytest.mark.slow),
     ],
 )
 def test_a_limiter_that_breaks_one_promise_is_convicted(
@@ -75,9 +79,14 @@ def test_a_limiter_that_breaks_one_promise_is_convicted(
 
 
 def test_every_scenario_is_played_on_every_store_that_can_suffer_it() -> None:
-    assert {store for _, store in playing.chosen("all", None)} == {"memory", "sqlite", "redis", "postgres"}
-    assert [name for name, _ in playing.chosen("all", "redis")] == [name for name in SCENARIOS if name != "crashed"]
-    assert [name for name, _ in playing.chosen("all", "postgres")] == [name for name in SCENARIOS if name != "flushed"]
+    replicated = ["failed-over", "failed-over-behind"]
+    stores = {"memory", "sqlite", "redis", "postgres", "sentinel", "cluster"}
+    assert {store for _, store in playing.chosen("all", None)} == stores
+    for store, without in (("redis", "crashed"), ("postgres", "flushed")):
+        played = [name for name, _ in playing.chosen("all", store)]
+        assert played == [name for name in SCENARIOS if name not in {without, *replicated}]
+    assert [name for name, _ in playing.chosen("all", "sentinel")] == replicated
+    assert [name for name, _ in playing.chosen("all", "cluster")] == replicated
     with pytest.raises(SystemExit, match="cannot befall memory"):
         playing.chosen("hung", "memory")
     with pytest.raises(SystemExit, match="no scenario 'storm': all, clean"):

@@ -10,16 +10,24 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 import redis.asyncio
+import redis.asyncio.cluster
+import redis.asyncio.sentinel
+import redis.sentinel
 import valkey
+import valkey.sentinel
 from redis.cluster import RedisCluster
 from redis.sentinel import Sentinel
 
 from forebay.errors import BadInput, Busy, StoreError, StoreUnreachable
 from forebay.limits import Limit, Limiter
+from forebay.stores.redis.client import read_client
+from forebay.stores.redis.endpoint import Clustered, Watched
 from tests.servers.clients import redis_client
 from tests.servers.fresh import fresh_name
+from tests.servers.sentinel import SERVICE, SentinelTrio
 from tests.servers.server import Server
 from tests.servers.valkey import valkey as own_valkey
+from tests.servers.valkey_cluster import ValkeyCluster
 from tests.unit.builders import assert_helpful
 
 SECRET = "hunter2-not-to-be-shown"
@@ -79,6 +87,56 @@ def test_user_password_and_database_come_from_the_client() -> None:
             assert client.exists("{forebay:prod:adobe}:limit")
 
 
+def used_beside(client: Any, address: str, environment: str) -> None:  # noqa: ANN401 - of either library
+    with Limiter(client, environment=environment) as own, Limiter(address, environment=environment) as other:
+        own.define(Limit("adobe", in_flight=1))
+        with own.slot("adobe"), pytest.raises(Busy), other.slot("adobe", timeout_s=0):
+            raise AssertionError("the client's limiter holds 1 of 1")
+        assert other.names() == ["adobe"]
+
+
+@pytest.mark.parametrize(
+    "library", [redis.sentinel, redis.asyncio.sentinel, valkey.sentinel], ids=lambda each: each.__name__
+)
+def test_a_client_that_sentinel_manages_names_its_service(library: Any, sentinels: SentinelTrio) -> None:  # noqa: ANN401
+    manager = library.Sentinel(sentinels.hosts, sentinel_kwargs={"socket_timeout": 3}, socket_timeout=3)
+    used_beside(manager.master_for(SERVICE, db=0), sentinels.url, fresh_name())
+
+
+@pytest.mark.parametrize(
+    "make", [RedisCluster, redis.asyncio.RedisCluster, valkey.ValkeyCluster], ids=lambda each: each.__module__
+)
+def test_a_client_of_a_cluster_names_its_nodes(make: Any, cluster: ValkeyCluster) -> None:  # noqa: ANN401 - of either library
+    host, port = cluster.hosts[1]
+    used_beside(make(host=host, port=port), cluster.url, fresh_name())
+
+
+def test_a_cluster_client_translates_the_addresses_of_nodes(cluster: ValkeyCluster) -> None:
+    host, port = cluster.hosts[0]
+    client = RedisCluster(host=host, port=port, address_remap=lambda place: ("localhost", place[1]))
+    with Limiter(client, environment=fresh_name()) as limiter:
+        assert limiter.names() == []
+        assert {each.host for each in limiter._store._servers.all()} == {"localhost"}  # type: ignore[union-attr]
+
+
+def test_tls_and_users_of_cluster_and_sentinel_clients_are_taken_over() -> None:
+    options = {"username": "team", "password": SECRET, "ssl": True, "ssl_ca_certs": "/ca.pem"}
+    node = redis.asyncio.cluster.ClusterNode("localhost", 1)
+    found = read_client(redis.asyncio.RedisCluster(startup_nodes=[node], **options))
+    assert isinstance(found, Clustered)
+    assert found.place == "rediss+cluster://localhost:1"
+    assert found.nodes[0].options["ssl_ca_certs"] == "/ca.pem"
+    assert found.nodes[0].options["username"] == "team"
+    manager = Sentinel([("localhost", 1)], sentinel_kwargs={"password": "other", "ssl": True}, **options)  # type: ignore[no-untyped-call]
+    watched = read_client(manager.master_for("m", db=2))
+    assert isinstance(watched, Watched)
+    assert watched.place == "rediss+sentinel://localhost:1/m/2"
+    assert (watched.template.is_tls, watched.sentinels[0].is_tls) == (True, True)
+    assert watched.template.options["password"] == SECRET
+    assert watched.sentinels[0].options["password"] == "other"
+    assert SECRET not in watched.place
+
+
 class Tokens(redis.CredentialProvider):
     """Gives the password that is right at the moment."""
 
@@ -128,9 +186,12 @@ def hook() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "cluster": (lambda: RedisCluster.__new__(RedisCluster), "cluster"),
     "sentinel": (sentinel, "Sentinel"),
-    "found by sentinel": (lambda: sentinel().master_for("m"), "Sentinel"),
+    "replicas": (lambda: sentinel().slave_for("m"), "replicas"),
+    "own connections by sentinel": (
+        lambda: sentinel().master_for("m", connection_class=OwnConnection),
+        "OwnConnection",
+    ),
     "own connections": (
         lambda: redis.Redis(connection_pool=redis.ConnectionPool(connection_class=OwnConnection)),
         "OwnConnection",

@@ -46,7 +46,8 @@ def read_client(client: RedisClient) -> Deployment:
         return _read_cluster(client, manager, name)
     if hasattr(client, "sentinels") and hasattr(client, "master_for"):
         raise BadInput(
-            f"{name} knows many services, and limits need one.", remedy='Give sentinel.master_for("mymaster").'
+            f"{name} is a Sentinel's, which knows many services, and limits need one.",
+            remedy='Give sentinel.master_for("mymaster"), or an address: redis+sentinel://host:26379/mymaster/0.',
         )
     pool: Any = getattr(client, "connection_pool", None)
     settings = getattr(pool, "connection_kwargs", None)
@@ -61,7 +62,10 @@ def read_client(client: RedisClient) -> Deployment:
 
 def _read_watched(pool: Any, kind: type, name: str) -> Watched:  # noqa: ANN401 - of either library
     if not getattr(pool, "is_master", True):
-        raise BadInput(f"{name} reads from replicas, and limits need the primary.", remedy="Give master_for(…).")
+        raise BadInput(
+            f"{name} reads from replicas, and limits need the primary.",
+            remedy="Give sentinel.master_for(…), or an address.",
+        )
     sentinels = [_read_sentinel(each.connection_pool, name) for each in pool.sentinel_manager.sentinels]
     template = _open_kind(kind, _taken(pool.connection_kwargs), name)
     hosts = _texts(each.address for each in sentinels)
