@@ -22,6 +22,7 @@ from forebay.errors import BadInput, Busy, StoreError, StoreUnreachable
 from forebay.limits import Limit, Limiter
 from forebay.stores.redis.client import read_client
 from forebay.stores.redis.endpoint import Clustered, Watched
+from forebay.stores.redis.limits import RedisLimits
 from tests.servers.clients import redis_client
 from tests.servers.fresh import fresh_name
 from tests.servers.sentinel import SERVICE, SentinelTrio
@@ -114,21 +115,22 @@ def test_a_client_of_a_cluster_names_its_nodes(make: Any, cluster: ValkeyCluster
 def test_a_cluster_client_translates_the_addresses_of_nodes(cluster: ValkeyCluster) -> None:
     host, port = cluster.hosts[0]
     client = RedisCluster(host=host, port=port, address_remap=lambda place: ("localhost", place[1]))
-    with Limiter(client, environment=fresh_name()) as limiter:
-        assert limiter.names() == []
-        assert {each.host for each in limiter._store._servers.all()} == {"localhost"}  # type: ignore[union-attr]
+    store = RedisLimits(client, environment=fresh_name())
+    assert store.names() == []
+    assert {each.host for each in store._servers.all()} == {"localhost"}
+    store.close()
 
 
 def test_tls_and_users_of_cluster_and_sentinel_clients_are_taken_over() -> None:
-    options = {"username": "team", "password": SECRET, "ssl": True, "ssl_ca_certs": "/ca.pem"}
-    node = redis.asyncio.cluster.ClusterNode("localhost", 1)
+    options: dict[str, Any] = {"username": "team", "password": SECRET, "ssl": True, "ssl_ca_certs": "/ca.pem"}
+    node = redis.asyncio.cluster.ClusterNode("127.0.0.1", 1)
     found = read_client(redis.asyncio.RedisCluster(startup_nodes=[node], **options))
     assert isinstance(found, Clustered)
-    assert found.place == "rediss+cluster://localhost:1"
+    assert found.place == "rediss+cluster://127.0.0.1:1"
     assert found.nodes[0].options["ssl_ca_certs"] == "/ca.pem"
     assert found.nodes[0].options["username"] == "team"
     manager = Sentinel([("localhost", 1)], sentinel_kwargs={"password": "other", "ssl": True}, **options)  # type: ignore[no-untyped-call]
-    watched = read_client(manager.master_for("m", db=2))
+    watched = read_client(manager.master_for("m", db=2))  # type: ignore[no-untyped-call]
     assert isinstance(watched, Watched)
     assert watched.place == "rediss+sentinel://localhost:1/m/2"
     assert (watched.template.is_tls, watched.sentinels[0].is_tls) == (True, True)

@@ -77,20 +77,20 @@ class SentinelTrio:
         """The server that the first running Sentinel names."""
         sentinel = next(each for each in self.sentinels if each.is_running)
         with redis_client(sentinel.url) as client:
-            _, port = client.sentinel_get_master_addr_by_name(SERVICE)  # type: ignore[misc]  # of a blocking client
+            _, port = client.sentinel_get_master_addr_by_name(SERVICE)
         return next(each for each in self.servers if port_of(each) == int(port))
 
     def other(self, server: Server) -> Server:
         return next(each for each in self.servers if each is not server)
 
-    def fail_over(self) -> Server:
-        """Have the Sentinels make the replica the primary, without any trouble; return the new primary."""
+    def fail_over(self, *, coordinated: bool = True) -> Server:
+        """Have the Sentinels make the replica the primary; return it. Coordinated, nothing is lost."""
         before = self.primary
         after = self.other(before)
         deadline = time.monotonic() + _READY_WITHIN_S
         while True:
             with redis_client(self.sentinels[0].url) as client, suppress(redis.ResponseError):  # one is under way
-                client.execute_command("SENTINEL", "FAILOVER", SERVICE, "COORDINATED")
+                client.execute_command("SENTINEL", "FAILOVER", SERVICE, *["COORDINATED"] * coordinated)
             try:
                 wait_until(lambda: self._is_primary(after), _ABORTED_AFTER_S)
             except TimeoutError:
@@ -109,11 +109,11 @@ class SentinelTrio:
         for sentinel in self.sentinels:
             if sentinel.is_running:
                 with redis_client(sentinel.url) as client:
-                    _, port = client.sentinel_get_master_addr_by_name(SERVICE)  # type: ignore[misc]  # same
+                    _, port = client.sentinel_get_master_addr_by_name(SERVICE)
                     if int(port) != port_of(server):
                         return False
         with redis_client(server.url) as client:
-            return client.role()[0] == b"master"  # type: ignore[index]  # same
+            return bool(client.role()[0] == b"master")
 
     def wait_until_whole(self) -> None:
         """Return when the replica follows the primary, and every Sentinel knows the others and the replica."""
@@ -122,15 +122,15 @@ class SentinelTrio:
     def _is_whole(self) -> bool:
         with redis_client(self.primary.url) as client:
             state = client.info("replication")
-            if state["connected_slaves"] != 1 or state["slave0"]["state"] != "online":  # type: ignore[index]
+            if state["connected_slaves"] != 1 or state["slave0"]["state"] != "online":
                 return False
         for sentinel in self.sentinels:
             with redis_client(sentinel.url) as client:
                 state = client.sentinel_master(SERVICE)
                 replicas = client.sentinel_slaves(SERVICE)
-            if state["num-other-sentinels"] != _SENTINEL_COUNT - 1 or state["flags"] != "master":  # type: ignore[index]
+            if state["num-other-sentinels"] != _SENTINEL_COUNT - 1 or state["flags"] != "master":
                 return False
-            if [each["flags"] for each in replicas] != ["slave"]:  # type: ignore[union-attr]
+            if [each["flags"] for each in replicas] != ["slave"]:
                 return False
         return True
 

@@ -147,7 +147,7 @@ def valkey_cluster(*options: str, replicas: bool = True) -> Iterator[ValkeyClust
         for node in nodes[1:]:
             ask(nodes[0], "CLUSTER", "MEET", LOOPBACK, port_of(node), port_of(node) + _BUS)
         for primary, follower in zip(primaries, followers, strict=False):
-            wait_until(lambda primary=primary, follower=follower: _follows(follower, primary))  # type: ignore[misc]
+            wait_until(lambda primary=primary, follower=follower: _follows(follower, primary))
         cluster = ValkeyCluster(nodes)
         if replicas:
             cluster.wait_until_whole()

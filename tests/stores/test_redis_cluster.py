@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from forebay.errors import StoreBusy, StoreError, StoreUnreachable
 from forebay.limits import Limiter
 from forebay.stores.redis.limits import RedisLimits
 from forebay.testing.limits.case import define, known
 from forebay.testing.limits.process import LIMIT
 from tests.servers.fresh import fresh_name
 from tests.servers.ports import LOOPBACK
-from tests.servers.sentinel import port_of
-from tests.servers.valkey_cluster import ValkeyCluster
-from tests.stores.served_limits import Heard, hand_over, process
-from tests.stores.test_redis_sentinel import repeated
+from tests.servers.sentinel import port_of, wait_until
+from tests.servers.server import Server
+from tests.servers.valkey_cluster import ValkeyCluster, ask, valkey_cluster
+from tests.stores.served_limits import Heard, a_child_of_a_fork_is_apart, hand_over, process
+from tests.stores.test_redis_sentinel import AWAY, TELL, repeated
 
 
 @pytest.fixture
@@ -89,3 +91,78 @@ def test_a_slot_that_moves_is_followed_to_its_new_node(nodes: ValkeyCluster, sto
     nodes.end_move(key, source, target)
     assert len(asker.wants()) == 1, "moved (MOVED)"
     assert nodes.owner(key) is target
+
+
+def test_a_command_that_needs_keys_on_both_nodes_is_tried_again_later(nodes: ValkeyCluster, store: RedisLimits) -> None:
+    """TRYAGAIN: of the keys of one slot some have moved."""
+    define(store, 1)
+    key, other = store._key(LIMIT), f"{store._key(LIMIT)}:other"
+    store._links.call("SET", other, "1", key=other)
+    source, target = nodes.begin_to_move(key)
+    ask(source, "MIGRATE", LOOPBACK, port_of(target), other, 0, 5000)
+    with pytest.raises(StoreBusy, match="TRYAGAIN"):
+        store._links.call("MGET", key, other, key=key)
+    nodes.move_keys(key, source, target)
+    assert None not in store._links.call("MGET", key, other, key=key), "asked of the new node"
+    nodes.end_move(key, source, target)
+
+
+def test_a_node_of_a_cluster_by_itself_is_no_address(nodes: ValkeyCluster) -> None:
+    for node in nodes.nodes[:2]:
+        store = RedisLimits(node.url, environment="prod")
+        try:
+            define(store, 1)
+        except StoreError as error:
+            assert "redis+cluster://" in error.remedy  # noqa: PT017 - the limit may lie on this very node
+        store.close()
+
+
+def test_a_server_that_is_no_cluster_is_named(valkey_server: Server) -> None:
+    store = RedisLimits(valkey_server.url.replace("redis://", "redis+cluster://"))
+    with pytest.raises(StoreError, match="no cluster"):
+        store.names()
+    store.close()
+
+
+def test_a_child_of_a_fork_has_connections_of_its_own(nodes: ValkeyCluster) -> None:
+    a_child_of_a_fork_is_apart(RedisLimits, TELL, nodes.url)
+
+
+@pytest.mark.slow
+def test_a_primary_that_dies_is_replaced_and_calls_say_so_until_then() -> None:
+    with valkey_cluster() as own:
+        store = RedisLimits(own.url)
+        define(store, 1)
+        heard = Heard()
+        store.listen("waiter", heard)
+        before = own.owner(store._key(LIMIT))
+        before.kill()
+        with pytest.raises(AWAY):
+            store.read(LIMIT)
+        own.wait_for_another(store._key(LIMIT), before)
+        repeated(lambda: define(store, 1))
+        wait_until(lambda: hand_over(store, heard) >= 0)
+        assert store.names() == [LIMIT]
+        before.start()
+        own.wait_until_whole()
+        assert store.read(LIMIT)[0] is not None
+        store.close()
+
+
+@pytest.mark.slow
+def test_a_cluster_with_a_part_away_is_unreachable_and_heals() -> None:
+    with valkey_cluster(replicas=False) as own:
+        store = RedisLimits(own.url)
+        define(store, 1)
+        other = next(each for each in own.nodes if each is not own.owner(store._key(LIMIT)))
+        other.kill()
+        wait_until(lambda: not own.is_sound())
+        with pytest.raises(StoreUnreachable, match="CLUSTERDOWN"):
+            store.read(LIMIT)
+        with pytest.raises(StoreUnreachable):
+            store.names()
+        other.start()
+        wait_until(own.is_sound)
+        repeated(lambda: define(store, 1))
+        assert repeated(store.names) == [LIMIT]
+        store.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -16,6 +18,7 @@ from tests.servers.clients import redis_client
 from tests.servers.fresh import fresh_name
 from tests.servers.ports import LOOPBACK
 from tests.servers.sentinel import SentinelTrio, port_of, sentinel_trio, wait_until
+from tests.servers.server import Server
 from tests.stores.served_limits import Heard, a_child_of_a_fork_is_apart, hand_over, process
 
 AWAY = (StoreUnreachable, MaybeApplied, StoreBusy)
@@ -104,7 +107,7 @@ def test_a_primary_that_has_become_a_replica_is_not_written_to(trio: SentinelTri
 
 def _is_replica(url: str) -> bool:
     with redis_client(url) as client:
-        return client.role()[0] == b"slave"  # type: ignore[index]  # of a blocking client
+        return bool(client.role()[0] == b"slave")
 
 
 def test_a_service_that_no_sentinel_knows_is_named(trio: SentinelTrio) -> None:
@@ -125,3 +128,64 @@ def test_no_sentinel_at_all_is_unreachable() -> None:
 
 def test_a_child_of_a_fork_has_connections_of_its_own(trio: SentinelTrio) -> None:
     a_child_of_a_fork_is_apart(RedisLimits, TELL, trio.url)
+
+
+def test_a_failover_that_loses_writes_is_a_store_that_forgot(trio: SentinelTrio, store: RedisLimits) -> None:
+    """What the old primary granted counts until it cannot matter any more, for a newcomer, too."""
+    define(store, 1)
+    asker, newcomer = process(store, "asker"), process(store, "newcomer")
+    primary, replica = trio.primary, trio.other(trio.primary)
+    wait_until(lambda: _has(replica, store._key(LIMIT)))
+    with redis_client(primary.url) as client:
+        client.execute_command("ACL", "SETUSER", "default", "-psync", "-sync")
+        client.execute_command("CLIENT", "KILL", "TYPE", "REPLICA")
+    try:
+        assert asker.wants(), "the replica never hears of this one"
+        trio.fail_over(coordinated=False)
+        repeated(asker.exchanges)
+        assert repeated(lambda: newcomer.wants() or [None]) == [None], "1 of 1 is held"
+        assert repeated(lambda: known(store.read(LIMIT)[0])["hold"]) or known(store.read(LIMIT)[0])["gen"] > 1
+    finally:
+        with redis_client(primary.url) as client:
+            client.execute_command("ACL", "SETUSER", "default", "+psync", "+sync")
+
+
+def _has(server: Server, key: str) -> bool:
+    with redis_client(server.url) as client:
+        return bool(client.exists(key))
+
+
+@pytest.mark.slow
+def test_a_primary_that_dies_is_replaced_and_calls_say_so_until_then(own_trio: SentinelTrio) -> None:
+    store = RedisLimits(own_trio.url)
+    define(store, 1)
+    heard = Heard()
+    store.listen("waiter", heard)
+    before = own_trio.primary
+    before.kill()
+    with pytest.raises(AWAY):
+        store.read(LIMIT)
+    own_trio.wait_for_another(before)
+    repeated(lambda: define(store, 1))
+    wait_until(lambda: subscribers(own_trio, f"{store._channel}waiter") == 1)
+    repeated(lambda: hand_over(store, heard))
+    before.start()
+    own_trio.wait_until_whole()
+    assert store._servers.of(None).place == f"redis://{LOOPBACK}:{port_of(own_trio.primary)}/0"
+    store.close()
+
+
+@pytest.mark.slow
+def test_a_primary_that_was_frozen_and_replaced_is_not_asked_when_it_thaws(own_trio: SentinelTrio) -> None:
+    """Nothing was sent meanwhile, so the connection to the old one is as good as ever."""
+    store = RedisLimits(own_trio.url)
+    define(store, 1)
+    before = own_trio.primary
+    os.kill(before.pid, signal.SIGSTOP)
+    try:
+        after = own_trio.wait_for_another(before)
+    finally:
+        os.kill(before.pid, signal.SIGCONT)
+    define(store, 2)
+    assert store._servers.of(None).place == f"redis://{LOOPBACK}:{port_of(after)}/0"
+    store.close()
