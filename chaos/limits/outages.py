@@ -89,19 +89,22 @@ def rolled_back_a_little(cast: Cast) -> Run:
 def failed_over(cast: Cast, *, behind_s: float) -> Run:
     """The primary dies, and a replica takes over that lacks what was written in the last seconds.
 
-    Just when a window has been filled once more: who does not remember fills it twice.
+    Just when a window has been filled once more: who does not remember fills it twice. The window is longer than it
+    takes to fail over, or else nothing that was lost could matter.
     """
-    at_s = W_EFF_S + behind_s + 0.3
+    window = Window(30, 8.0)
+    wide_s = window.window_s + TRAIL_S
+    at_s = wide_s + 1.0
     acts = [Act(at_s=at_s, name="fails over", do=cast.replicated.fail_over)]
     if behind_s:
         acts.insert(0, Act(at_s=at_s - behind_s, name="falls behind", do=cast.replicated.fall_behind))
-    taken_s = 5.0
+    taken_s, late_s = 4.0, 4.0
     return cast_run(
         cast,
-        seconds=at_s + taken_s + HOLD_S + cast.length(6.0, W_EFF_S),
-        window=Window(30, W_S),
+        seconds=at_s + taken_s + wide_s + late_s,
+        window=window,
         acts=tuple(acts),
-        checks=(resumed(When("fails over, done", HOLD_S), W_EFF_S + 2.0),),
+        checks=(resumed(When("fails over, done", wide_s), late_s),),
         needs=(marked("fails over, done"),),
     )
 

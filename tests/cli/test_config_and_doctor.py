@@ -169,6 +169,17 @@ def test_doctor_looks_at_a_redis_and_its_clock(
     assert [verdict for verdict, _ in offsets] == ["ok"]
 
 
+@pytest.mark.parametrize("kind", ["sentinels", "cluster"])
+def test_doctor_looks_at_the_servers_of_sentinels_and_clusters(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+) -> None:
+    monkeypatch.setenv("FOREBAY_LIMITS", request.getfixturevalue(kind).url)
+    answer = here.run("doctor", "-o", "json")
+    ((verdict, text),) = lines_of(answer, "limits")
+    assert verdict == "ok"
+    assert "Valkey" in text
+
+
 def test_doctor_warns_of_a_redis_that_evicts(
     here: Ground, monkeypatch: pytest.MonkeyPatch, valkey_server: Server
 ) -> None:

@@ -147,7 +147,7 @@ def wait_until(done: object, within_s: float = _READY_WITHIN_S) -> None:
         try:
             if done():
                 return
-        except redis.RedisError:
+        except (redis.RedisError, LookupError):
             pass
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {within_s:g} s")

@@ -69,6 +69,7 @@ class ValkeyCluster:
 
     def fail_over(self, primary: Server) -> Server:
         """Make the replica of a primary the primary in its place, without any trouble; return it."""
+        wait_until(lambda: bool(self.replica_of(primary)))
         replica = self.replica_of(primary)
         ask(replica, "CLUSTER", "FAILOVER")
         wait_until(lambda: ask(replica, "ROLE")[0] == b"master")

@@ -8,8 +8,11 @@ import pytest
 
 from forebay.errors import StoreBusy, StoreError, StoreUnreachable
 from forebay.limits import Limiter
+from forebay.stores.limit_base import LimitStore
 from forebay.stores.redis.limits import RedisLimits
+from forebay.testing.limits import LimitStoreSuite
 from forebay.testing.limits.case import define, known
+from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import LIMIT
 from tests.servers.fresh import fresh_name
 from tests.servers.ports import LOOPBACK
@@ -124,6 +127,7 @@ def test_a_server_that_is_no_cluster_is_named(valkey_server: Server) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_child_of_a_fork_has_connections_of_its_own(nodes: ValkeyCluster) -> None:
     a_child_of_a_fork_is_apart(RedisLimits, TELL, nodes.url)
 
@@ -166,3 +170,26 @@ def test_a_cluster_with_a_part_away_is_unreachable_and_heals() -> None:
         repeated(lambda: define(store, 1))
         assert repeated(store.names) == [LIMIT]
         store.close()
+
+
+@pytest.mark.slow
+class TestContractInACluster(LimitStoreSuite):
+    @pytest.fixture(autouse=True)
+    def corner(self, nodes: ValkeyCluster) -> Iterator[None]:
+        """Environments of its own, in a cluster that ends with the tests."""
+        self.nodes = nodes
+        self.opened: list[RedisLimits] = []
+        yield
+        for store in self.opened:
+            store.close()
+
+    def make_store(self, clock: HandClock) -> RedisLimits:
+        return self._opened(fresh_name(), clock)
+
+    def another(self, store: LimitStore, clock: HandClock) -> LimitStore:
+        assert isinstance(store, RedisLimits)
+        return self._opened(store._environment, clock)
+
+    def _opened(self, environment: str, clock: HandClock) -> RedisLimits:
+        self.opened.append(RedisLimits(self.nodes.url, environment=environment, clock=clock))
+        return self.opened[-1]

@@ -82,7 +82,6 @@ def test_a_failover_heals_by_itself_and_the_listener_comes_along(trio: SentinelT
     define(store, 1)
     heard = Heard()
     store.listen("waiter", heard)
-    hand_over(store, heard)
     before = trio.primary
     after = trio.fail_over()
     repeated(lambda: known(store.read(LIMIT)[0]))
@@ -126,6 +125,7 @@ def test_no_sentinel_at_all_is_unreachable() -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_child_of_a_fork_has_connections_of_its_own(trio: SentinelTrio) -> None:
     a_child_of_a_fork_is_apart(RedisLimits, TELL, trio.url)
 

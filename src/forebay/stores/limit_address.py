@@ -19,7 +19,7 @@ REDIS_SCHEMES = frozenset(
 )
 _POSTGRES = {"postgresql", "postgres"}
 _REMEDY = (
-    "Use redis://host:6379/0, postgresql://user@host/database, sqlite:///path/to/limits.db,"
+    "Use redis://host:6379/0 (also rediss://, redis+sentinel://, redis+cluster://), postgresql://user@host/database, sqlite:///path/to/limits.db,"
     " or memory:// for one process."
 )
 

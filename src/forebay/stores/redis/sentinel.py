@@ -16,7 +16,8 @@ from forebay.stores.redis.rights import SENTINEL_COMMANDS, Rights
 _KNOWN_FOR_S = 0.5
 """How long an answer counts: a server that was replaced while it was frozen goes on as a primary until it is told."""
 _PASSED_OVER_FOR_S = 10.0
-"""How long a Sentinel that did not answer is asked only if no other answers."""
+_PASSED_OVER_IN_DOUBT_FOR_S = 1.0
+"""How long a Sentinel that did not answer is left alone, while a primary is known, and while that is in trouble."""
 
 
 class _Answer(NamedTuple):
@@ -34,7 +35,7 @@ class _Sentinel:
         self._server = server
         self._service = service
         self._link: Link | None = None
-        self.passed_over_until = 0.0
+        self.failed_at = float("-inf")
 
     def ask(self) -> _Answer | None:
         """Return whom it names, or None if it does not know the service; a StoreError if it does not answer."""
@@ -95,7 +96,7 @@ class SentinelServers:
         if server is not None and not self._doubted:
             is_fresh = steady() - self._asked_at < _KNOWN_FOR_S
             if is_fresh or not self._lock.acquire(blocking=False):
-                return server  # somebody else asks
+                return server  # or somebody else asks
             try:
                 return self._look()
             finally:
@@ -141,13 +142,14 @@ class SentinelServers:
         answers: list[_Answer] = []
         missing = False
         trouble: StoreError | None = None
-        for sentinel in sorted(self._sentinels, key=lambda each: each.passed_over_until):
-            if sentinel.passed_over_until > steady() and (answers or self._server is not None):
+        passed_over_for_s = _PASSED_OVER_IN_DOUBT_FOR_S if self._doubted else _PASSED_OVER_FOR_S
+        for sentinel in sorted(self._sentinels, key=lambda each: each.failed_at):
+            if steady() - sentinel.failed_at < passed_over_for_s and (answers or self._server is not None):
                 continue
             try:
                 answer = sentinel.ask()
             except StoreError as error:
-                sentinel.passed_over_until = steady() + _PASSED_OVER_FOR_S
+                sentinel.failed_at = steady()
                 trouble = trouble if trouble is not None and not isinstance(trouble, StoreUnreachable) else error
                 continue
             missing = missing or answer is None
