@@ -104,7 +104,7 @@ def failed_over(cast: Cast, *, behind_s: float) -> Run:
         seconds=at_s + taken_s + wide_s + late_s,
         window=window,
         acts=tuple(acts),
-        checks=(resumed(When("fails over, done", wide_s), late_s),),
+        checks=(resumed(When("fails over, done"), wide_s + late_s),),
         needs=(marked("fails over, done"),),
     )
 
