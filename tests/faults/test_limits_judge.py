@@ -127,13 +127,15 @@ def test_a_semaphore_with_one_expiry_for_all_is_convicted(shared: tuple[str, ...
     load = ("--processes", "2", "--callers", "6", "--seconds", "2.2", "--in-flight", "5", "--work", "0.1")
     faults = ("--kill", "0.8", "--back-within", "1")
     # What the dead held expires with all that others hold, and each of them puts that off: if a busy machine lets them.
+    verdicts = []
     for number in range(TRIES):
         (tmp_path / str(number)).mkdir()
         _, _, verdict = loaded(tmp_path / str(number), "--adapter", f"{CONTROLS}:CountThenAdd", *shared, *load, *faults)
+        verdicts.append(verdict)
         if any(text.startswith("L4 ") for text in verdict.violations):
             break
-    assert verdict.exit_code == checker.VIOLATION
-    assert any(text.startswith("L4 ") for text in verdict.violations)
+    assert verdicts[-1].exit_code == checker.VIOLATION
+    assert any(text.startswith("L4 ") for text in verdicts[-1].violations)
 
 
 @pytest.mark.slow

@@ -18,6 +18,6 @@ def test_the_first_request_builds_no_routes(app: Forebay, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("fastapi.routing.get_dependant", built)
     for path in ("/livez", "/v1/jobs/unknown", "/nowhere"):
-        scope = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
+        scope: dict[str, object] = {"type": "http", "method": "GET", "path": path, "root_path": "", "headers": []}
         for route in made.routes:
             route.matches(scope)
