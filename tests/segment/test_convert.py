@@ -18,6 +18,7 @@ from forebay.processors.office.types import DOCX, HTML, MARKDOWN, PPTX, TEXT, XL
 from forebay.processors.parser_child import Bounds
 from forebay.processors.parsers import Parsers
 from tests.segment import written
+from tests.segment.test_links import unsafe
 from tests.segment.written import docx, paragraph, pptx, table, xlsx
 
 Converted = tuple[str, list[int], bool]
@@ -101,6 +102,29 @@ def test_links_lead_to_the_web_or_to_mail_and_frames_are_no_links(convert: Conve
     text = convert(HTML, page)[0]
     assert text == "l d [w](https://example.org/) [m](mailto:a@example.org)\n\nend\n\n"
     assert convert(MARKDOWN, b"[l](javascript:x) [w](https://example.org)\n")[0] == "l [w](https://example.org)\n\n"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<h1>T</h1><p><a href="javascript:alert(1)">click\\</a></p>',
+        '<h1><a href="javascript:alert(1)">click\\</a></h1>',
+        '<table><tr><td><a href="javascript:alert(1)">a\\</a>|</td><td>a<br>b</td></tr></table>',
+        '<blockquote><a href="javascript:alert(1)">a\\</a></blockquote>',
+        "<ul><li>[a]: javascript:1</li></ul><p>[a]</p>",
+        '<p>x\\<a href="javascript:alert(1)">javascript:alert(1)</a></p>',
+        '<a href="javascript:alert(1)"><code>a]b\\</code></a> <a href="/there">b</a>',
+    ],
+)
+def test_no_backslash_of_a_page_lets_a_link_or_a_tag_through(convert: Converter, page: str) -> None:
+    assert unsafe(convert(HTML, f"<html><body>{page}</body></html>".encode())[0]) == []
+
+
+def test_a_fence_of_one_page_is_known_on_the_next(convert: Converter) -> None:
+    text, starts, _ = convert(MARKDOWN, b"# T\n\n```\ncode\f```\n[x](javascript:1)\n```\n\f[y](javascript:2) end\n")
+    assert unsafe(text) == []
+    assert text[starts[2] :] == "[y](javascript:2) end\n\n"
+    assert text[starts[1] :].startswith("```\nx\n```\n")
 
 
 def test_text_of_slides_and_cells_is_no_markup_either(convert: Converter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib import import_module
+from itertools import accumulate
 from typing import Any, Final
 
 from forebay.model.payload import Json
@@ -32,22 +33,21 @@ def run(arguments: dict[str, Any], files: list[int]) -> Json:
     """Writes the Markdown of all pages, one after the other; `starts` has the character that each begins with."""
     document, output = files
     pages = _pages(arguments["media_type"], contents_of(document))
-    starts: list[Json] = []
-    parts = []
-    at = size = 0
-    for page in pages:
-        starts.append(at)
-        part = _ended(page)
-        at += len(part)
-        raw = part.encode("utf-8", "replace")
-        size += len(raw)
-        if size > MAX_BYTES:
-            raise Refused(ErrorClass.DECOMPRESSION_LIMIT, f"The document's text has more than {MAX_BYTES:,} bytes.")
-        parts.append(raw)
-    write(output, b"".join(parts))
-    if not b"".join(parts).strip():
+    parts = [_ended(page) for page in pages]
+    if sum(map(len, parts)) > MAX_BYTES:
+        raise _too_long()
+    text, starts = without_unsafe_links("".join(parts), [*accumulate(map(len, parts), initial=0)][:-1])
+    raw = text.encode("utf-8", "replace")
+    if len(raw) > MAX_BYTES:
+        raise _too_long()
+    write(output, raw)
+    if not raw.strip():
         raise Refused(ErrorClass.CORRUPTED_CONTENT, "There is no text in the document.")
-    return {"starts": starts, "paged": len(starts) > 1 or arguments["media_type"] in PAGED}
+    return {"starts": [*starts], "paged": len(starts) > 1 or arguments["media_type"] in PAGED}
+
+
+def _too_long() -> Refused:
+    return Refused(ErrorClass.DECOMPRESSION_LIMIT, f"The document's text has more than {MAX_BYTES:,} bytes.")
 
 
 def _pages(media_type: str, raw: bytes) -> list[str]:
@@ -65,5 +65,5 @@ def _pages(media_type: str, raw: bytes) -> list[str]:
 
 def _ended(page: str) -> str:
     """So that the next page begins a block of its own; without what no store and no terminal should get."""
-    text = without_unsafe_links(_CONTROL.sub("", page)).strip("\n")
+    text = _CONTROL.sub("", page).strip("\n")
     return f"{text}\n\n" if text.strip() else ""
