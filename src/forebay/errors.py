@@ -9,7 +9,8 @@ ForebayError
 │   └── Ambiguous         the beginning of more than one id
 ├── BadDocument           a file that is refused by what it holds, before anything is spent on it
 ├── NotFound              no such task, job, session, blob or file
-│   └── ChunkNotFound
+│   ├── ChunkNotFound
+│   └── BlobMissing       bytes that were stored are gone
 ├── Conflict              the request does not fit the present state
 │   ├── AlreadyHeld       a slot inside a slot of the same limit, which could wait for itself
 │   ├── IdempotencyConflict
@@ -48,11 +49,15 @@ from typing import Any, ClassVar
 
 
 class ForebayError(Exception):
-    """Base of all: `code` is stable, `remedy` says what to do, the statuses are what faces answer."""
+    """Base of all: `code` is stable, `remedy` says what to do, the statuses are what faces answer.
+
+    With a `public`, `what` names addresses and folders: it is for operators, and everybody else is told `public`.
+    """
 
     code: ClassVar[str] = "error"
     http_status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
+    public: ClassVar[str | None] = None
 
     def __init__(self, what: str, *, remedy: str = "") -> None:
         super().__init__(what)
@@ -132,6 +137,10 @@ class NotFound(ForebayError):
 
 class ChunkNotFound(NotFound):
     code = "chunk_not_found"
+
+
+class BlobMissing(NotFound):
+    public = "The stored bytes are gone."
 
 
 class Conflict(ForebayError):
@@ -241,6 +250,7 @@ class ResultCorrupt(ForebayError):
     """`computed` is the sha256 that the stored bytes have instead, where it was computed."""
 
     code = "result_corrupt"
+    public = "The stored bytes are damaged."
 
     def __init__(self, what: str, *, remedy: str = "", computed: str | None = None) -> None:
         super().__init__(what, remedy=remedy)
@@ -248,12 +258,10 @@ class ResultCorrupt(ForebayError):
 
 
 class StoreError(ForebayError):
-    """`what` is for operators: it names addresses and folders. `public` is what everybody else is told."""
-
     code = "store_error"
     http_status = 503
     exit_code = 5
-    public: ClassVar[str] = "A store is in trouble."
+    public = "A store is in trouble."
 
 
 class StoreUnreachable(StoreError):

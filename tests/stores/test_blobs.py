@@ -15,7 +15,7 @@ import pytest
 
 from forebay.blobs import BlobRef, Blobs, Swept, open_blobs
 from forebay.blobs.folder import Folder
-from forebay.errors import NotFound, ResultCorrupt, StoreUnreachable
+from forebay.errors import BlobMissing, NotFound, ResultCorrupt, StoreUnreachable
 from tests.servers.clients import REGION, AwsEndpoint
 from tests.servers.fresh import fresh_bucket
 from tests.servers.server import Server
@@ -142,8 +142,10 @@ class TestBlobs:
     def test_a_missing_blob_is_not_found(self, blobs: Blobs) -> None:
         blobs.put("t", b"another one")
         missing = BlobRef("t", "0" * 64)
-        with pytest.raises(NotFound, match="0000"):
+        with pytest.raises(BlobMissing, match="0000") as caught:
             blobs.get(missing)
+        assert blobs.address in caught.value.what
+        assert blobs.address not in caught.value.public
         with pytest.raises(NotFound), blobs.open(missing):
             pytest.fail("there was nothing to open")
         assert not blobs.exists(missing)

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, TypeVar, Unpack
 
 from forebay import ids
 from forebay.app.finished import Finished
+from forebay.app.lost_results import redo_lost
 from forebay.app.stands import Stands
 from forebay.app.waiting import looks, not_yet
 from forebay.engine.pipeline import Pipeline
@@ -401,11 +402,15 @@ class Forebay(Stands):
         tenant: str = DEFAULT_TENANT,
         check: bool = False,
     ) -> list[Acted]:
-        """Run again what failed or was canceled, and answer for each whether that was done.
+        """Run again what failed or was canceled, and what completed with a result that is lost; answer for each.
 
         With `check` the first refusal is raised instead: RetryLimitExceeded, NotRetryable or NotFound.
         """
         answers = self.ledger.retry(list(identifiers), Action(who=who, note=note, tenant=tenant), force=force)
+        answers = [
+            answer if answer.done else redo_lost(self, answer.id, who=who, note=note, tenant=tenant) or answer
+            for answer in answers
+        ]
         emit(
             "retry_requested",
             who=who,

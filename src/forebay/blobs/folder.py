@@ -15,7 +15,7 @@ from forebay.blobs.folder_draft import FolderDraft, sync_names
 from forebay.blobs.os_errors import MISPLACED, in_folder
 from forebay.blobs.ref import BlobRef, ref_of_key
 from forebay.blobs.tree import Tree
-from forebay.errors import NotFound, ResultCorrupt, StoreUnreachable
+from forebay.errors import BlobMissing, ResultCorrupt, StoreUnreachable
 
 _CHUNK = 1 << 20
 _DRAFT_NAME = re.compile(r"[0-9a-f]{32}")
@@ -97,7 +97,7 @@ class Folder:
                     return os.open(ref.sha256, _READ, dir_fd=shard)
             except FileNotFoundError as error:
                 self._check_there()
-                raise NotFound(f"There is no {ref} in {self.address}.", remedy="Put the bytes again.") from error
+                raise BlobMissing(f"There is no {ref} in {self.address}.", remedy="Put the bytes again.") from error
             except OSError as error:
                 if error.errno not in MISPLACED:
                     raise

@@ -19,7 +19,7 @@ from forebay.blobs.base import Content, Stored
 from forebay.blobs.object_errors import in_objects, starts_beyond_end
 from forebay.blobs.os_errors import in_temp_folder
 from forebay.blobs.ref import BlobRef, ref_of_key
-from forebay.errors import NotFound, StoreUnreachable
+from forebay.errors import BlobMissing, StoreUnreachable
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta
@@ -170,10 +170,10 @@ class Objects:
                 self._ask_for_anything(store)
                 return None
 
-    def _missing(self, ref: BlobRef) -> NotFound:
+    def _missing(self, ref: BlobRef) -> BlobMissing:
         with self._asking(writing=False) as store:
             self._ask_for_anything(store)
-        return NotFound(f"There is no {ref} in {self.address}.", remedy="Put the bytes again.")
+        return BlobMissing(f"There is no {ref} in {self.address}.", remedy="Put the bytes again.")
 
     def _ask_for_anything(self, store: ObjectStore) -> None:
         # A missing bucket and a proxy in the way answer 404 too; taken for a lost result, it would be bought again.

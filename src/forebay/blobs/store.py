@@ -146,7 +146,7 @@ class Blobs:
         `older_than_s`. Each blob's age is read again just before it is deleted. In a folder, that look and the
         deletion exclude the writers on the same machine, so a blob that is put again at the same moment stays.
         In object storage (and in a folder that several machines share) they are two steps: a put that ends
-        exactly between them is undone, and its reader gets NotFound.
+        exactly between them is undone, and its reader gets BlobMissing.
         """
         check_keep(keep)
         check_duration("older_than_s", older_than_s)

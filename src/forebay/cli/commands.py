@@ -27,7 +27,7 @@ COMMANDS = {
     "history": Command("Show what happened to a task, attempt by attempt, or in a job.", "history:history"),
     "why": Command("Say why a task or a job does not run now.", "looking:why"),
     "result": Command("Write a result to stdout or to a file.", "result:result"),
-    "retry": Command("Run again what failed or was canceled.", "acting:retry"),
+    "retry": Command("Run again what failed or was canceled, or completed with a result that is lost.", "acting:retry"),
     "cancel": Command("Cancel tasks or jobs.", "acting:cancel"),
     "delete": Command("Delete tasks or jobs with their history.", "acting:delete"),
     "dead list": Command("List dead letters, newest first.", "dead:listing"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forebay.engine.signals import Permanent, Reschedule, Retry, Stopped
-from forebay.errors import BadInput, Busy, StoreError
+from forebay.errors import BadInput, BlobMissing, Busy, ResultCorrupt, StoreError
 from forebay.model.exchange import Usage
 from forebay.model.outcome import Canceled, Failed, Outcome, Rescheduled
 from forebay.observe.redact import mask_hidden
@@ -63,6 +63,8 @@ def _of_error(error: BaseException) -> Outcome:  # noqa: PLR0911 - one for each
             # Its own text names addresses and folders, and is in the traceback, which is for operators.
             text = f"{type(error).__name__}: {error.public}"
             return Failed(error_class=verdict.classify_exception(error), text=text, traceback=_trace(error))
+        case BlobMissing() | ResultCorrupt():
+            return replace(_of_foreign(error), text=f"{type(error).__name__}: {error.public}")
         case _:
             return _of_foreign(error)
 

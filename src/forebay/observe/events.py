@@ -112,6 +112,11 @@ EVENTS: dict[str, Event] = {
         "A handler's process was killed, together with the strays that it had started.",
         ("pid", "kind", "task_id", "why", "strays"),
     ),
+    "document_lost": Event(
+        _WARNING,
+        "The stored bytes of a document are gone or damaged: its job fails until the document is handed in again.",
+        ("tenant", "sha256", "error_code", "text"),
+    ),
     "child_ended": Event(_WARNING, "A handler's process ended by itself.", ("pid", "how")),
     "parser_started": Event(
         _DEBUG, "A process that reads documents started; `level` is how far it is sandboxed.", ("pid", "level")

@@ -11,13 +11,14 @@ from typing import IO
 from forebay.blobs import BlobRef
 from forebay.engine.context import Context
 from forebay.engine.signals import Permanent
-from forebay.errors import NotFound, ResultCorrupt
+from forebay.errors import BlobMissing, ResultCorrupt
+from forebay.observe import emit
 from forebay.pipelines import sniffing
 from forebay.pipelines.ground import Ground
 from forebay.pipelines.part import Part
 from forebay.rules.verdict import ErrorClass
 
-_LOST = (NotFound, ResultCorrupt)
+_LOST = (BlobMissing, ResultCorrupt)
 _ANY_SIZE = 1 << 62
 
 
@@ -28,8 +29,9 @@ async def document(ground: Ground, ref: BlobRef) -> AsyncIterator[IO[bytes]]:
         try:
             file = await stack.enter_async_context(ground.opened(ref))
         except _LOST as error:
+            emit("document_lost", tenant=ref.tenant, sha256=ref.sha256, error_code=error.code, text=str(error))
             raise Permanent(
-                f"The stored copy of the document is lost: {error.what} Hand the document in again, as with "
+                f"The stored copy of the document is lost: {error.public} Hand the document in again, as with "
                 "`forebay run FILE`: what was read of it is used again.",
                 error_class=ErrorClass.SERVICE_UNAVAILABLE,
             ) from None

@@ -134,7 +134,7 @@ async def retry(
     id: Id,  # noqa: A002 - as the path says
     order: RetryOrder | None = None,
 ) -> JSONResponse:
-    """Run again what failed or was canceled in it; what is done is kept."""
+    """Run again what failed or was canceled in it, or make its lost result again; what is done is kept."""
     job = await finding.job(service, caller, id)
     asked = order or RetryOrder(note="")
     done = await service.ask(

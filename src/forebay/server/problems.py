@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
-from forebay.errors import BadDocument, Busy, ForebayError, StoreError, StoreFull
+from forebay.errors import BadDocument, BlobMissing, Busy, ForebayError, ResultCorrupt, StoreError, StoreFull
 from forebay.ids import printable, shown
 from forebay.rules.verdict import ErrorClass
 from forebay.server.heads import has_head
@@ -38,6 +38,7 @@ _STORES = {
     "maybe_applied": "Ask again in a moment, with the same Idempotency-Key where there is one.",
 }
 _STORE = "Tell the operator, with the request id."
+_LOST = "Hand the document or the task in again, then retry it: what is still stored of it is used again."
 _DOCUMENTS = {ErrorClass.UNSUPPORTED_FORMAT: 415}
 log = logging.getLogger("forebay.server")
 
@@ -103,8 +104,12 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
         status = _DOCUMENTS.get(ErrorClass(code), status)
     elif isinstance(error, StoreError):
         status = full if isinstance(error, StoreFull) else HTTPStatus.SERVICE_UNAVAILABLE
+        remedy = _STORES.get(code, _STORE)
+    elif isinstance(error, BlobMissing | ResultCorrupt):
+        remedy = _LOST
+    if error.public is not None:
         # Its own text names addresses and folders, which are for operators: they find it in the log.
-        what, remedy = error.public, _STORES.get(code, _STORE)
+        what = error.public
         fields = {"request_id": request_id, "error_code": code, "text": printable(str(error))}
         log.warning("request_failed", extra={"fields": fields})
     if isinstance(error, Busy):

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 
 from forebay import ids
 from forebay.app.forebay import Forebay
+from forebay.app.lost_results import redo_lost
 from forebay.app.plain import plain
 from forebay.callbacks import target
 from forebay.engine.submission import CHUNK_OPTIONS
@@ -66,6 +67,10 @@ async def submit(
                 job = await service.ask(made)
                 await service.take(upload.keep)
             done = await service.ask(service.app.store, job)
+            if done.outcome == "existing":
+                # The same document brings back a result that is gone; that a store is silent is no reason to refuse it.
+                with suppress(StoreError):
+                    await service.ask(_redone, service.app, done.id, caller)
             service.full_at = None
     location = f"/v1/jobs/{done.id}"
     replayed = {"forebay-replayed": "true"} if done.outcome == "existing" else {}
@@ -101,6 +106,10 @@ def _made(app: Forebay, upload: Upload, asked: orders.JobOrder, tenant: str, key
         tags=tuple(asked.tags),
         **{name: value for name in CHUNK_OPTIONS if (value := getattr(asked, name)) is not None},
     )
+
+
+def _redone(app: Forebay, job_id: str, caller: Caller) -> None:
+    redo_lost(app, job_id, who=caller.who, tenant=caller.own_tenant, read=False)
 
 
 def _made_and_kept(made: Callable[[], NewJob], upload: Upload) -> NewJob:
