@@ -140,6 +140,7 @@ class ChunkNotFound(NotFound):
 
 
 class BlobMissing(NotFound):
+    code = "blob_missing"
     public = "The stored bytes are gone."
 
 

@@ -107,7 +107,7 @@ def test_a_lost_result_is_made_again_when_the_document_is_handed_in_again(servic
     assert service.submit() == job_id
     assert service.get(path).json()["status"] == "completed"
     remove(tmp_path)
-    problem(service.get(f"{path}/result"), 404, "not_found")
+    problem(service.get(f"{path}/result"), 404, "blob_missing")
     assert service.submit() == job_id
     assert service.get(path).json()["status"] != "completed"
     work(service.app)
