@@ -22,6 +22,8 @@ _ENTITIES: Final = {"<": "&lt;", "[": "&#91;"}
 _STRUCTURE: Final = re.compile(r"[<\[]")
 _ROUNDS: Final = 6
 _DEEPEST: Final = 50
+_MOST_LINES: Final = 250_000
+"""Lines that are parsed, each two to four times: some seconds. In what is longer, every link becomes text."""
 _MOST_WORK: Final = 20_000_000
 """Characters that may be looked at for the ends of links: about a second. Only hostile text needs more."""
 
@@ -47,9 +49,13 @@ def without_unsafe_links(markdown: str, starts: Sequence[int] = ()) -> tuple[str
         return text, places
     # An edit can make a link of what was none, so a text is done when there is nothing more to edit. Programs that
     # know no tables read some lines in another way: both ways have to be safe.
+    lines = 0
     for _ in range(_ROUNDS):
         before = text
         for tables in (False, True) if "|" in text else (False,):
+            lines += 1 + text.count("\n")
+            if lines > _MOST_LINES:
+                return _edited(text, places, [_blunt(found) for found in _STRUCTURE.finditer(text)])
             text, places = _edited(text, places, _Reader(text, tables=tables).edits())
         if text == before:
             return text, places
