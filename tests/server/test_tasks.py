@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from forebay import Context, Permanent
 from forebay.app.forebay import Forebay
 from forebay.clock import SystemClock
+from forebay.ids import random_id
 from forebay.model.callback import KIND
-from forebay.model.exchange import Progress
+from forebay.model.exchange import Progress, Session, Want
 from forebay.testing.workers import Worker
 from tests.server.ground import NOBODY, Service, problem
 from tests.server.test_jobs import work
@@ -123,3 +126,25 @@ def test_options_that_make_no_sense_are_refused(service: Service) -> None:
         {"delay_s": 5, "start_at": "2099-01-01T00:00:00Z"},
     ):
         assert service.post("/v1/tasks", json={"kind": "double", **wrong}).status_code == 422, wrong
+
+
+@pytest.mark.parametrize(("tenant", "quiet_count"), [("ann", 3), (None, 0)])
+@pytest.mark.parametrize("keys", [["bob/"] * 30, [f"x{n}" for n in range(30)]], ids=["posing", "many"])
+def test_a_tenant_takes_no_other_tenants_turn_by_its_keys(
+    service: Service,
+    app: Forebay,
+    keys: list[str],
+    tenant: str | None,
+    quiet_count: int,
+) -> None:
+    """Without a tenant, the control, a caller is trusted with keys that stand beside those of tenants."""
+    ann, bob = service.keyed("submit", tenant=tenant), service.keyed("submit", tenant="bob")
+    for key in keys:
+        order = {"kind": "double", "payload": {"n": 1}, "fairness_key": key}
+        assert service.post("/v1/tasks", json=order, headers=ann).status_code == 202
+    for _ in range(3):
+        assert service.post("/v1/tasks", json={"kind": "double"}, headers=bob).status_code == 202
+    session = Session(id=random_id(), worker="w")
+    app.ledger.open_session(session)
+    claims = app.ledger.exchange(session.id, 1, wants=[Want("double", 12)]).claims
+    assert [task.tenant for task in claims].count("bob") == quiet_count

@@ -1,7 +1,8 @@
 """Decides where a task that becomes ready stands in its line, so that tenants, jobs and keys take turns.
 
 A line is (kind, lane, priority); tasks in it are claimed by rising tag. Tasks belong to flows: a fairness key is a
-flow, each job is a flow of its tenant, and the lone tasks of a tenant are one more. A flow's next task is tagged one
+flow, each job is a flow of its tenant, the lone tasks of a tenant are one more, and so is each key that the tenant
+itself may choose. A flow's next task is tagged one
 step behind the later of the line's head and the flow's own last tag. The step is 1 for a key, and for a flow of a
 tenant the number of that tenant's flows in the line: the flows of a tenant share one turn. Newcomers always land behind
 the head, so the head of the line is finite work and nothing waits for ever.
@@ -9,8 +10,11 @@ the head, so the head of the line is finite work and nothing waits for ever.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+from forebay.model.names import LABEL_LENGTH
 
 MAX_CROWD = 32
 """How many flows of a tenant are counted: with more, each takes a step as if there were this many."""
@@ -37,9 +41,15 @@ def flow_of(fairness_key: str | None, tenant: str, job_id: str | None) -> str:
     return fairness_key or f"{tenant}/{job_id or ''}"
 
 
-def place_of(line: Line, flow: str | None, tenant: str, job_id: str | None) -> Place:
+def key_within(tenant: str, key: str) -> str:
+    """Return the fairness key of a tenant that chose `key`: a flow of that tenant, whatever the key looks like."""
+    flow = f"{tenant}/{key}"
+    return flow if len(flow) <= LABEL_LENGTH else f"{tenant}/{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def place_of(line: Line, flow: str | None, tenant: str) -> Place:
     """The place of a stored task; ledgers of earlier versions have tasks without a flow, and jobs by their id."""
-    return Place(line, flow, tenant if flow == flow_of(None, tenant, job_id) else None)
+    return Place(line, flow, tenant if flow is not None and flow.startswith(f"{tenant}/") else None)
 
 
 def flow_range(tenant: str) -> tuple[str, str]:

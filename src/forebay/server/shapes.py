@@ -181,7 +181,10 @@ class TaskOrder(BaseModel):
         None, strict=False, description="When it is too late: it fails as `deadline`."
     )
     fairness_key: str | None = Field(
-        None, min_length=1, max_length=200, description="Tasks of different keys take turns."
+        None,
+        min_length=1,
+        max_length=200,
+        description="Tasks of different keys take turns; those of a tenant share its turn.",
     )
     tags: list[str] | None = Field(None, max_length=32)
 

@@ -14,9 +14,10 @@ from forebay.model.exchange import Submitted
 from forebay.model.names import kind_of
 from forebay.model.task import Task
 from forebay.pipelines.known import PIPELINES
+from forebay.rules.fairness import key_within
 from forebay.server import finding, paging
 from forebay.server.bodies import JsonRoute
-from forebay.server.callers import Reader, Submitter
+from forebay.server.callers import Caller, Reader, Submitter
 from forebay.server.finding import Id
 from forebay.server.preferences import IdempotencyKey
 from forebay.server.problems import Refused
@@ -43,7 +44,7 @@ async def submit(
             remedy="Hand in a document: POST /v1/jobs.",
         )
     await service.quotas.admit_task(caller)
-    done = await service.ask(_submit, service, order, idempotency_key, caller.own_tenant)
+    done = await service.ask(_submit, service, order, idempotency_key, caller)
     location = f"/v1/tasks/{done.id}"
     headers = {"location": location}
     if done.outcome == "existing":
@@ -63,10 +64,12 @@ def _is_run(service: Service, kind: str) -> bool:
     return any(kind_of(lane) == kind for session in service.app.ledger.sessions() for lane in session.kinds)
 
 
-def _submit(service: Service, order: TaskOrder, key: str | None, tenant: str) -> Submitted:
+def _submit(service: Service, order: TaskOrder, key: str | None, caller: Caller) -> Submitted:
     options: dict[str, Any] = {name: getattr(order, name) for name in _OPTIONS}
     given = {name: value for name, value in options.items() if value is not None}
-    return service.app.submit(order.kind, order.payload, idempotency_key=key, tenant=tenant, **given)
+    if order.fairness_key is not None and caller.tenant is not None:
+        given["fairness_key"] = key_within(caller.tenant, order.fairness_key)
+    return service.app.submit(order.kind, order.payload, idempotency_key=key, tenant=caller.own_tenant, **given)
 
 
 def links(task_id: str) -> dict[str, str]:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.rules.fairness import MAX_CROWD, Line, Place, flow_of, place_of, tags
+from forebay.model.names import LABEL_LENGTH
+from forebay.rules.fairness import MAX_CROWD, Line, Place, flow_of, flow_range, key_within, place_of, tags
 
 LINE = Line("page", "page@adobe", 0)
 OTHER = Line("page", "page@adobe", 5)
@@ -196,10 +197,20 @@ def test_a_place_belongs_to_its_tenant_unless_a_key_was_given() -> None:
     assert flow_of(None, "acme", None) == "acme/"
     assert flow_of(None, "acme", "job1") == "acme/job1"
     assert flow_of("eu", "acme", "job1") == "eu"
-    assert place_of(LINE, "acme/job1", "acme", "job1").tenant == "acme"
+    assert place_of(LINE, "acme/job1", "acme").tenant == "acme"
     # Keys, and what an earlier version stored: a job's id, or nothing.
-    for flow in ("eu", "acme/x", "job1", None):
-        assert place_of(LINE, flow, "acme", "job1") == Place(LINE, flow, None)
+    for flow in ("eu", "acmes/x", "acme", "other/acme/", "job1", None):
+        assert place_of(LINE, flow, "acme") == Place(LINE, flow, None)
+
+
+@given(st.text(min_size=1, max_size=200), st.sampled_from(["acme", "a" * 64]))
+def test_a_key_within_a_tenant_is_a_flow_of_that_tenant_only(key: str, tenant: str) -> None:
+    flow = key_within(tenant, key)
+    assert len(flow) <= LABEL_LENGTH
+    assert place_of(LINE, flow, tenant) == Place(LINE, flow, tenant)
+    assert flow_of(key_within("b", "acme/"), "b", None) != flow_of(None, "acme", None)
+    first, beyond = flow_range(tenant)
+    assert first <= flow < beyond
 
 
 @given(st.integers(1, 200))

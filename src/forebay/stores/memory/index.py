@@ -41,7 +41,7 @@ class Index:
 
     def tags(self, tasks: Iterable[Task]) -> list[int]:
         """A place in line for each of the tasks, which join it in this order."""
-        places = [place_of(_line(task), task.flow, task.tenant, task.job_id) for task in tasks]
+        places = [place_of(_line(task), task.flow, task.tenant) for task in tasks]
         heads = {line: head[0] for line in {place.line for place in places} if (head := self._head(line))}
         shared = {(place.line, place.tenant) for place in places if place.tenant is not None}
         crowds = {(line, tenant): self._crowd(line, tenant, heads.get(line, 0)) for line, tenant in shared}

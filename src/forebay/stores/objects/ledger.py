@@ -336,7 +336,7 @@ def _line(task: Task) -> Line:
 
 
 def _place(task: Task) -> Place:
-    return fairness.place_of(_line(task), task.flow, task.tenant, task.job_id)
+    return fairness.place_of(_line(task), task.flow, task.tenant)
 
 
 def _since(task: Task) -> float:

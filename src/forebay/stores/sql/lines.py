@@ -193,7 +193,7 @@ def _lines(
 
 
 def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
-    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, job, tenant."""
+    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, tenant."""
     counts: dict[str, int] = {}
     for want in wants:
         counts[want.kind] = counts.get(want.kind, 0) + want.count
@@ -203,7 +203,7 @@ def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
 
 def promote(tx: Transaction, found: Sequence[Any]) -> Steps[None]:
     if found:
-        places = [fairness.place_of(Line(*row[1:4]), row[4], row[6], row[5]) for row in found]
+        places = [fairness.place_of(Line(*row[1:4]), row[4], row[5]) for row in found]
         answers = yield from tx.ask(*ends(places))
         tags = fairness.tags(places, *_known_ends(*answers))
         tx.write("promote", given=[[row[0], tag] for row, tag in zip(found, tags, strict=True)])
@@ -236,7 +236,7 @@ def _known_ends(heads: Sequence[Any], tails: Sequence[Any], crowds: Sequence[Any
 
 def place_of(new: NewTask, job_id: str | None) -> Place:
     flow = fairness.flow_of(new.fairness_key, new.tenant, job_id)
-    return Place(Line(new.kind, new.lane, new.priority), flow, None if new.fairness_key else new.tenant)
+    return fairness.place_of(Line(new.kind, new.lane, new.priority), flow, new.tenant)
 
 
 def places_of(tasks: Iterable[Task]) -> list[Place]:
@@ -244,7 +244,7 @@ def places_of(tasks: Iterable[Task]) -> list[Place]:
     known: dict[tuple[Any, ...], Place] = {}
     places = []
     for task in tasks:
-        key = (task.kind, task.lane, task.priority, task.flow, task.tenant, task.job_id)
+        key = (task.kind, task.lane, task.priority, task.flow, task.tenant)
         place = known.get(key)
         if place is None:
             place = known[key] = fairness.place_of(Line(*key[:3]), *key[3:])

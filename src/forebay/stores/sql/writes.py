@@ -39,11 +39,15 @@ def submit(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[list[Sub
 
 
 def _is_plain(new: NewTask | NewJob) -> TypeGuard[NewTask]:
-    """Whether it is a task that is due at once, and whose id can be that of a task alone."""
+    """Return whether it is a task that is due at once, whose id can be that of a task alone.
+
+    A key within its tenant is left out: one statement counts the flows of a tenant only from the first one on.
+    """
     return (
         isinstance(new, NewTask)
         and (new.drawn or new.idempotency_key is not None)
         and not (new.delay_s or new.available_at or new.tags)
+        and not (new.fairness_key or "").startswith(f"{new.tenant}/")
     )
 
 

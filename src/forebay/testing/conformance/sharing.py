@@ -11,7 +11,7 @@ from forebay.model.outcome import Rescheduled
 from forebay.model.payload import JsonText
 from forebay.model.task import NewTask, Status
 from forebay.rules import fairness
-from forebay.rules.fairness import Line, Place
+from forebay.rules.fairness import Line, Place, key_within
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
 from forebay.testing.invariants import all_tasks
@@ -121,6 +121,40 @@ class FairnessPromises(LedgerCase):
         put(ledger, *(lone(n, tenant="loud") for n in range(self.huge)))
         put(ledger, *(lone(n, tenant="loud", fairness_key="urgent") for n in range(3)))
         assert [task.flow for task in worker.claim(HANDFUL)].count("urgent") == 3
+
+    def test_keys_within_a_tenant_share_its_turn(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, tenant="loud", fairness_key=key_within("loud", f"x{n}")) for n in range(self.huge)))
+        put(ledger, *(lone(n, tenant="quiet") for n in range(3)))
+        put(ledger, *(lone(n, tenant="calm", fairness_key=key_within("calm", "x0")) for n in range(3)))
+        tenants = [task.tenant for task in worker.claim(2 * HANDFUL)]
+        assert (tenants.count("quiet"), tenants.count("calm")) == (3, 3)
+
+    def test_keys_within_a_tenant_share_its_turn_when_they_become_due(
+        self, ledger: Ledger, clock: ManualClock, worker: Worker
+    ) -> None:
+        keys = [key_within("loud", f"x{n}") for n in range(30)]
+        put(ledger, *(lone(n, tenant="loud", fairness_key=key, delay_s=1.0) for n, key in enumerate(keys)))
+        put(ledger, *(lone(n, tenant="quiet", delay_s=2.0) for n in range(3)))
+        clock.advance(3)
+        assert [task.tenant for task in worker.claim(2 * HANDFUL)].count("quiet") == 3
+
+    def test_keys_without_a_tenant_have_a_turn_each(self, ledger: Ledger, worker: Worker) -> None:
+        """The control: this is what a tenant's own keys must not be."""
+        put(ledger, *(lone(n, tenant="loud", fairness_key=f"x{n}") for n in range(self.huge)))
+        put(ledger, *(lone(n, tenant="quiet") for n in range(3)))
+        assert [task.tenant for task in worker.claim(2 * HANDFUL)].count("quiet") == 0
+
+    def test_a_key_that_looks_like_the_flow_of_another_tenant_is_not_in_its_way(
+        self, ledger: Ledger, worker: Worker
+    ) -> None:
+        put(ledger, *(lone(n, tenant="loud", fairness_key=key_within("loud", "quiet/")) for n in range(self.huge)))
+        put(ledger, *(lone(n, tenant="quiet") for n in range(3)))
+        assert [task.tenant for task in worker.claim(HANDFUL)].count("quiet") == 3
+
+    def test_keys_within_a_tenant_take_turns(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, tenant="acme", fairness_key=key_within("acme", "loud")) for n in range(self.huge)))
+        put(ledger, *(lone(n, tenant="acme", fairness_key=key_within("acme", "quiet")) for n in range(2)))
+        assert [task.flow for task in worker.claim(HANDFUL)].count("acme/quiet") == 2
 
     def test_priority_goes_before_fairness(self, ledger: Ledger, worker: Worker) -> None:
         put(ledger, *(lone(n, fairness_key="a", priority=1) for n in range(20)))
