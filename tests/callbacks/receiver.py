@@ -114,8 +114,12 @@ class Receiver:
         request.send_header("content-length", "0")
         request.end_headers()
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Let no answer hang from now on."""
         self._ending.set()
+
+    def close(self) -> None:
+        self.end()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -28,6 +28,7 @@ from tests.servers.server import Server
 Make = Callable[..., Receiver]
 HANDLERS = str(Path(__file__).with_name("handlers.py"))
 KEY = "a key of the operator's own"
+_HALF = PLACES.in_all // 2
 
 
 @pytest.fixture
@@ -277,6 +278,34 @@ def test_a_receiver_that_hangs_delays_no_other_tenant_of_the_same_host(here: Gro
     run(scenario)
     assert len([each for each in host.seen if each["path"] == "/b"]) == 3
     assert len([each for each in host.seen if each["path"].startswith("/a")]) <= PLACES.per_lane
+
+
+def test_a_tenant_whose_hosts_all_hang_delays_no_other_tenant(here: Ground, tmp_path: Path, receiver: Make) -> None:
+    patient = Ground(tmp_path, HANDLERS, callback_loopback="allow", callback_key=KEY, callback_timeout_s=60.0)
+    dead = [receiver(f"dead{number}") for number in range(PLACES.in_all // PLACES.per_lane + 2)]
+    for host in dead:
+        for number in range(3):
+            patient.app.callbacks.test(patient.app.callbacks.known_endpoint(host.url("hang", name=f"a{number}"), "ann"))
+    well = receiver("well")
+
+    def hanging() -> int:
+        return sum(len(host.seen) for host in dead)
+
+    async def scenario() -> None:
+        async with patient.worker(concurrency=1):
+            await patient.until(lambda: hanging() >= _HALF)
+            made = [
+                patient.app.callbacks.test(patient.app.callbacks.known_endpoint(well.url(), "bob")) for _ in range(3)
+            ]
+            for each in made:
+                await patient.ended(each.id, within_s=20)  # the others hang for 30 s
+            assert hanging() == _HALF
+            for host in dead:
+                host.end()
+
+    run(scenario)
+    assert len(well.seen) == 3
+    patient.app.close()
 
 
 def test_in_one_lane_for_all_tenants_they_would_wait_for_each_other(

@@ -26,8 +26,8 @@ from forebay.stores.base import Ledger
 SCHEDULE_S: Final[tuple[float, ...]] = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 """What Standard Webhooks proposes: the pauses before each further attempt, three days in all."""
 
-PLACES: Final = Places(in_all=20, per_lane=2, per_group=4)
-"""A lane is a tenant at a host, a group all tenants at that host."""
+PLACES: Final = Places(in_all=40, per_lane=2, per_group=4)
+"""A lane is a tenant at a host, a group all tenants at that host; a tenant gets half of the places at most."""
 
 _MOST_WAIT_S = 86_400.0
 _JITTER = 0.1

@@ -1,4 +1,4 @@
-"""Keeps the lanes of a kind from starving each other: some places for each lane, and few for those that are slow."""
+"""Keeps the lanes of a kind from starving each other: few places for a lane, and for a tenant as many as it leaves."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ class Apart:
 
     A lane whose last call was slow, or whose present one is, takes one place at a time, and all such lanes together
     take half of the places: those that answer always find one. Lanes of one group take turns at the group's places.
+
+    A tenant takes one place more only while more are free than it holds, of all places and of those for slow lanes: a
+    tenant alone gets half of them, a second one half of the rest, and the next one still finds some.
     """
 
     def __init__(self, kind: Kind, places: int, per_lane: int, per_group: int) -> None:
@@ -72,20 +75,42 @@ class Apart:
     def _shares(self) -> Iterator[tuple[str, int]]:
         free = self.free
         slow_free = self._places // 2 - sum(n for lane, n in self._held.items() if lane in self._slow)
-        in_group = Counter[str]()
+        in_group, of_tenant, slow_of_tenant = Counter[str](), Counter[str](), Counter[str]()
         for lane, count in self._held.items():
             in_group[_group(lane)] += count
-        at = self._turn % len(self._ready) if self._ready else 0
-        for lane in sorted((*self._ready[at:], *self._ready[:at]), key=self._slow.__contains__):
-            slow = lane in self._slow
-            room = min(free, slow_free, 1 - self._held[lane]) if slow else min(free, self._per_lane - self._held[lane])
-            room = min(room, self._per_group - in_group[_group(lane)])
+            of_tenant[_tenant(lane)] += count
+            slow_of_tenant[_tenant(lane)] += count if lane in self._slow else 0
+        for lane in self._in_turn(of_tenant):
+            tenant, slow = _tenant(lane), lane in self._slow
+            room = min(_share(free, of_tenant[tenant]), self._per_group - in_group[_group(lane)])
+            if slow:
+                room = min(room, _share(slow_free, slow_of_tenant[tenant]), 1 - self._held[lane])
+            else:
+                room = min(room, self._per_lane - self._held[lane])
             if room > 0:
                 in_group[_group(lane)] += room
+                of_tenant[tenant] += room
                 free -= room
-                slow_free -= room if slow else 0
+                if slow:
+                    slow_of_tenant[tenant] += room
+                    slow_free -= room
                 yield lane, room
+
+    def _in_turn(self, of_tenant: Counter[str]) -> list[str]:
+        """Quick lanes before slow ones, and before others those of tenants that hold less."""
+        at = self._turn % len(self._ready) if self._ready else 0
+        rotated = (*self._ready[at:], *self._ready[:at])
+        return sorted(rotated, key=lambda lane: (lane in self._slow, of_tenant[_tenant(lane)]))
+
+
+def _share(free: int, held: int) -> int:
+    """How many more of the free places somebody may take who holds some: each while more are free than it holds."""
+    return (free - held + 1) // 2
 
 
 def _group(lane: str) -> str:
     return lane.rpartition(".")[0] or lane
+
+
+def _tenant(lane: str) -> str:
+    return lane.rpartition(".")[2]

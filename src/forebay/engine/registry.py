@@ -20,7 +20,8 @@ SlotAt = Literal["handler", "call"]
 class Places(NamedTuple):
     """How many tasks of a kind a worker runs at once beside all others, and how many of them of one lane.
 
-    Lanes whose names are alike up to their last dot are a group, which has a bound of its own.
+    Lanes whose names are alike up to their last dot are a group, which has a bound of its own. What follows the last
+    dot is the tenant, which gets half of the places at most.
     """
 
     in_all: int
