@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from forebay.app.forebay import Forebay
@@ -274,8 +276,7 @@ def test_a_tenant_does_not_keep_a_slot_beyond_its_share_for_longer_than_a_call_m
             age_calls(app, 10_000)
             problem(service.client.patch(held[0], headers=ann), 410, "slot_lost")
         finally:
-            assert service.client.delete(held[0], headers=ann).status_code == 204
-            waiting.join(20)
+            waiting.join(20)  # for what ann has lost
         # What a tenant has within its share may take longer.
         assert service.client.delete(held[1], headers=ann).status_code == 204
         assert service.client.patch(held[2], headers=ann).status_code == 200
@@ -314,6 +315,155 @@ def test_the_same_tenant_does_not_confirm_itself(limited: Service) -> None:
         said = {"outcome": "throttled", "retry_after_s": 60}
         assert limited.client.request("DELETE", slot, json=said, headers=key).status_code == 204
     assert limited.app.limiter.usage("api").cooldown_for_s == 0
+
+
+def slot_ended(service: Service, who: dict[str, str], **said: object) -> httpx2.Response:
+    """Take a slot and give it back with what became of the call; what that was answered."""
+    slot = service.post("/v1/limits/api/slots", json=NONE, headers=who)
+    assert slot.status_code == 201, slot.text
+    return service.client.request("DELETE", slot.headers["location"], json=said, headers=who)
+
+
+def failed(service: Service, who: dict[str, str]) -> None:
+    assert slot_ended(service, who, outcome="failed").status_code == 204
+
+
+def test_failures_that_a_tenant_reports_cool_down_that_tenant_and_others_when_they_confirm_it(
+    limited: Service,
+) -> None:
+    ann, bob, cid = (limited.keyed("slots", tenant=name) for name in ("ann", "bob", "cid"))
+    for _ in range(2):
+        failed(limited, ann)
+    assert slot_ended(limited, ann, outcome="ok").status_code == 204  # the row begins again
+    for _ in range(3):
+        failed(limited, ann)
+    refused = limited.post("/v1/limits/api/slots", json=NONE, headers=ann)
+    problem(refused, 429, "busy")
+    assert limited.app.limiter.usage("api").cooldown_for_s == 0
+    for _ in range(2):
+        failed(limited, bob)
+    assert limited.app.limiter.usage("api").cooldown_for_s == 0
+    failed(limited, bob)
+    assert 0 < limited.app.limiter.usage("api").cooldown_for_s <= 30
+    problem(limited.post("/v1/limits/api/slots", json=NONE, headers=cid), 429, "busy")
+    lines = [line for line in limited.app.ledger.audit() if line.verb == "fail_limit"][::-1]
+    assert [line.tenant for line in lines] == ["ann"] * 5 + ["bob"] * 3
+    assert [line.note for line in lines[:5]] == ["", "", "", "", "cools the tenant down for 2 s"]
+    assert lines[-1].note == "cools the tenant down for 2 s, cools everybody down for 2 s"
+
+
+def test_failures_that_a_key_without_a_tenant_reports_open_the_breaker(limited: Service) -> None:
+    """The control: whoever speaks for the operator is believed at once."""
+    boss = limited.keyed("slots")
+    for _ in range(3):
+        failed(limited, boss)
+    assert limited.app.limiter.usage("api").cooldown_for_s > 0
+
+
+def test_a_call_of_our_own_that_failed_confirms_what_a_tenant_reports(limited: Service) -> None:
+    failed(limited, limited.keyed("slots"))
+    ann = limited.keyed("slots", tenant="ann")
+    for _ in range(3):
+        failed(limited, ann)
+    assert limited.app.limiter.usage("api").cooldown_for_s > 0
+
+
+def test_a_tenants_call_takes_at_most_twice_what_it_reserved_and_never_more_than_a_window(limited: Service) -> None:
+    ann, boss = limited.keyed("slots", tenant="ann"), limited.keyed("slots")
+    path = "/v1/limits/api/slots"
+
+    def ended(reserved: int, took: int, who: dict[str, str]) -> httpx2.Response:
+        slot = limited.post(path, json={"units": {"pages": reserved}}, headers=who)
+        assert slot.status_code == 201, slot.text
+        answer = limited.client.request(
+            "DELETE", slot.headers["location"], json={"units": {"pages": took}}, headers=who
+        )
+        if answer.status_code == 422:  # the slot stays
+            assert limited.client.delete(slot.headers["location"], headers=who).status_code == 204
+        return answer
+
+    def used() -> int:
+        return limited.app.limiter.usage("api").windows[0].used
+
+    for reserved, took in ((0, 1), (10, 21)):
+        problem(ended(reserved, took, ann), 422, "bad_input")
+    assert used() == 10
+    assert ended(10, 20, ann).status_code == 204
+    assert ended(10, 3, ann).status_code == 204
+    assert used() == 33
+    problem(ended(60, 101, ann), 422, "bad_input")
+    lines = [line for line in limited.app.ledger.audit() if line.verb == "exceed_limit"]
+    assert [(line.tenant, line.note) for line in lines] == [("ann", "pages=20")]
+    # The control: the operator's own calls may have taken anything that fits.
+    limited.app.limiter.reset("api", everything=True)
+    assert ended(1, 90, boss).status_code == 204
+    assert used() == 90
+
+
+def test_a_tenants_call_counts_as_one_call_or_two(app: Forebay) -> None:
+    app.limiter.define(Limit("api", windows=[Window(60, per_s=60)]))
+    with serving(app, keyed=True) as service:
+        ann = service.keyed("slots", tenant="ann")
+        slot = service.post("/v1/limits/api/slots", headers=ann).headers["location"]
+        for count in (60, 3):
+            answer = service.client.request("DELETE", slot, json={"units": {"calls": count}}, headers=ann)
+            problem(answer, 422, "bad_input")
+        assert service.client.request("DELETE", slot, json={"units": {"calls": 2}}, headers=ann).status_code == 204
+        assert app.limiter.usage("api").windows[0].used == 2
+
+
+def forget_refusals(app: Forebay) -> None:
+    """Let what counts of refused callers be over."""
+
+    def step(record: Record | None, _: int) -> Record | None:
+        assert record is not None
+        record["asked"] = dict.fromkeys(record.get("asked", ()), 1)
+        return record
+
+    app.limiter._store.change("api", step)
+
+
+@pytest.mark.parametrize(("share", "refused"), [(0.5, True), (1.0, False)])
+def test_a_tenant_leaves_others_their_share_also_if_they_stand_in_no_line(
+    app: Forebay,
+    share: float,
+    refused: bool,  # noqa: FBT001 - a case
+) -> None:
+    """With a share of 1.0, the control, one tenant keeps all slots for as long as it renews them."""
+    app.limiter.define(Limit("api", in_flight=4, call_timeout_s=60))
+    with serving(app, keyed=True, slots_share=share) as service:
+        ann, bob = service.keyed("slots", tenant="ann"), service.keyed("slots", tenant="bob")
+        path = "/v1/limits/api/slots"
+        held = [service.post(path, headers=ann).headers["location"] for _ in range(4)]
+        problem(service.post(path, headers=bob), 429, "busy")
+        assert service.client.delete(held.pop(), headers=ann).status_code == 204
+        # The slot that is free now is not ann's, for the time in which bob should ask again.
+        again = service.post(path, headers=ann)
+        assert again.status_code == (429 if refused else 201)
+        if refused:
+            problem(again, 429, "too_many_slots")
+        forget_refusals(app)
+        held.append((service.post(path, headers=ann) if refused else again).headers["location"])
+        assert app.limiter.usage("api").in_flight == 4
+        age_calls(app, 70_000)
+        assert [service.client.patch(slot, headers=ann).status_code for slot in held] == [200] * 4
+        problem(service.post(path, headers=bob), 429, "busy")
+        assert service.client.patch(held[0], headers=ann).status_code == (410 if refused else 200)
+        assert service.post(path, headers=bob).status_code == (201 if refused else 429)
+
+
+def test_callers_of_a_tenant_that_has_its_share_leave_the_line_for_others_who_stand_in_none(app: Forebay) -> None:
+    app.limiter.define(Limit("api", in_flight=2))
+    with serving(app, keyed=True, slots_share=0.5) as service, ThreadPoolExecutor() as aside:
+        ann, bob = service.keyed("slots", tenant="ann"), service.keyed("slots", tenant="bob")
+        path = "/v1/limits/api/slots"
+        held = [service.post(path, headers=ann).headers["location"] for _ in range(2)]
+        waiting = aside.submit(service.post, path, json={"wait_s": 19}, headers=ann)
+        until(lambda: app.limiter.usage("api").waiting == 1, within_s=10)
+        problem(service.post(path, headers=bob), 429, "busy")
+        problem(waiting.result(), 429, "too_many_slots")
+        assert service.client.delete(held[0], headers=ann).status_code == 204
+        assert service.post(path, headers=bob).status_code == 201
 
 
 def test_a_key_for_slots_can_do_nothing_else(limited: Service) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from forebay.errors import Conflict, NotFound
+from forebay.errors import BadInput, Conflict, NotFound
 from forebay.ids import shown
 from forebay.limits.fitting import misfit
 from forebay.model.limit import check_units
@@ -16,6 +16,11 @@ from forebay.stores.limit_base import LimitStore
 
 _JITTER = 200  # of a thousand, upward only
 _RUN = 1
+_BEYOND = 2
+"""How many times what it reserved a tenant's call may have taken in the end."""
+_ASKED_MOST_S = 30.0
+_ASKED_MORE_S = 2.0
+_LENT = "http:"
 
 
 class Turn(NamedTuple):
@@ -48,12 +53,16 @@ class Owner(NamedTuple):
 
     @property
     def label(self) -> str:
-        return f"http:{self.tenant}/{self.key}" if self.tenant else f"http:{self.key}"
+        return f"{_LENT}{self.tenant}/{self.key}" if self.tenant else f"{_LENT}{self.key}"
 
     @property
     def flow(self) -> str:
         """Those who share a share, and take turns with others."""
-        return f"http:{self.tenant}/" if self.tenant else self.label
+        return f"{_LENT}{self.tenant}/" if self.tenant else self.label
+
+    def has(self, seat: Seat) -> bool:
+        """Whether the seat is the tenant's, by whichever key."""
+        return seat["label"].startswith(self.flow)
 
 
 class Claims(NamedTuple):
@@ -62,6 +71,17 @@ class Claims(NamedTuple):
     slots: int
     beyond_share: bool
     cooled_s: float
+
+
+class Ended(NamedTuple):
+    """What giving a slot back did to others: for how long calls wait, and what was taken beyond what was reserved.
+
+    `own_s`: the calls of the tenant that reports, `all_s`: everybody's. `beyond` names units with what they came to.
+    """
+
+    own_s: float = 0.0
+    all_s: float = 0.0
+    beyond: tuple[tuple[str, int], ...] = ()
 
 
 class _Held(NamedTuple):
@@ -114,6 +134,39 @@ class Lender:
             )
         return turn
 
+    def refused(self, limit: str, owner: Owner, retry_in_s: float) -> None:
+        """Count somebody who got no slot as one who waits, until it should have asked again.
+
+        Only where a tenant holds slots: its share is what it may keep while others wait.
+        """
+        record, raw = self._read(limit)
+        counts = int((min(retry_in_s, _ASKED_MOST_S) + _ASKED_MORE_S) * 1000)
+        others = any(_is_tenants(seat["label"]) and not owner.has(seat) for seat in record["seats"].values())
+        known_until = record.get("asked", {}).get(owner.flow, 0)
+        if not others or known_until >= limit_state.logical(record, raw) + counts // 2:
+            return
+
+        def step(record: Record | None, raw: int) -> Record | None:
+            if record is None:
+                return None
+            now = limit_state.logical(record, raw)
+            known = {flow: until for flow, until in record.get("asked", {}).items() if until > now}
+            record["asked"] = known | {owner.flow: now + counts}
+            record["v"] += 1
+            return record
+
+        self._store.change(limit, step)
+
+    def has_share(self, limit: str, owner: Owner, share: float) -> bool:
+        """Whether a tenant holds its share while somebody else was refused, who stands in no line to take turns in."""
+        if not owner.tenant:
+            return False
+        record, raw = self._read(limit)
+        now = limit_state.logical(record, raw)
+        held = sum(owner.has(seat) and bool(seat["calls"]) for seat in record["seats"].values())
+        most = _most(record, owner, share, now)
+        return most is not None and held >= most and _was_refused(record, owner, now)
+
     def leave(self, limit: str, slot_id: str, n: int, *, owner: Owner) -> None:
         """Wait no longer; what was granted just then is given back unused."""
         self._exchange(limit, _said(slot_id, n, owner))
@@ -129,7 +182,7 @@ class Lender:
         """
         held = self._held(limit, slot_id, owner)
         if share is not None:
-            self._check_share(limit, owner, held, share, start=start)
+            self._check_share(limit, slot_id, owner, held, share=share, start=start)
         asked = _of(held.seat, slot_id, owner, 0 if not start else held.seat["n"] + 1)
         if not start:
             kept = self._store.renew(limit, asked)
@@ -153,39 +206,77 @@ class Lender:
         units: dict[str, int] | None = None,
         throttled: bool = False,
         retry_after_s: float | None = None,
-    ) -> None:
+    ) -> Ended:
         """Give it back, with what became of the call.
 
-        One that was throttled cools the limit down for everybody; if a tenant says so, for that tenant, and for
-        everybody once another tenant says the same.
+        One that was throttled cools the limit down for everybody, and failures in a row open its breaker. What a tenant
+        says cools down that tenant, and everybody once another one says the same. A tenant's call takes at most twice
+        what it reserved.
         """
         took = self._checked(limit, units or {})
         held = self._held(limit, slot_id, owner)
+        ended = Ended()
+        if owner.tenant and took:
+            ended = ended._replace(beyond=self._check_taken(limit, held, took))
         hints: list[Hint] = []
         wait = -1 if retry_after_s is None else int(retry_after_s * 1000)
         if throttled and not owner.tenant:
             jitter = random.randrange(_JITTER + 1)  # noqa: S311 - spreads workers
             hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": wait, "jitter": jitter}]
-        elif throttled and (pause := self._report(limit, owner.tenant, wait)) is not None:
-            hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": pause, "jitter": 0}]
-        done: Done = {"id": held.call["id"], "outcome": "" if throttled else outcome, "units": took}
+        elif owner.tenant:
+            own, everybody = self._report(limit, owner.tenant, "throttled" if throttled else outcome, wait)
+            ended = ended._replace(own_s=own / 1000, all_s=(everybody or 0) / 1000)
+            if everybody is not None:
+                hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": everybody, "jitter": 0}]
+        judged = throttled or (owner.tenant and outcome == "failed")
+        done: Done = {"id": held.call["id"], "outcome": "" if judged else outcome, "units": took}
         self._end(limit, slot_id, owner, held, done, hints)
+        return ended
 
-    def _report(self, limit: str, tenant: str, wait: int) -> int | None:
-        pause: int | None = None
+    def _report(self, limit: str, tenant: str, outcome: str, wait: int) -> tuple[int, int | None]:
+        """Note what became of a tenant's call; how long the tenant waits, and how long everybody does, if at all."""
+        own, everybody = 0, None
+        if outcome == "unsent" or (outcome == "ok" and not reports.in_a_row(self._record(limit), tenant)):
+            return own, everybody
 
         def step(record: Record | None, raw: int) -> Record | None:
-            nonlocal pause
+            nonlocal own, everybody
             if record is None:
                 return None
             now = limit_state.logical(record, raw)
-            pause = reports.report(record, limit_state.terms_at(record, now), tenant, wait, now)
+            terms = limit_state.terms_at(record, now)
+            everybody = None
+            if outcome == "throttled":
+                everybody = reports.report(record, terms, tenant, wait, now)
+            elif outcome == "failed":
+                everybody = reports.failed(record, terms, tenant, now)
+            elif reports.in_a_row(record, tenant):
+                reports.worked(record, tenant)
+            own = reports.left(record, tenant, now)
             return record
 
         self._store.change(limit, step)
-        return pause
+        return own, everybody
 
-    def _check_share(self, limit: str, owner: Owner, held: _Held, share: float, *, start: bool) -> None:
+    def _check_taken(self, limit: str, held: _Held, took: dict[str, int]) -> tuple[tuple[str, int], ...]:
+        """Refuse what a tenant's call cannot have taken; return what goes beyond what it reserved."""
+        record, raw = self._read(limit)
+        terms = limit_state.terms_at(record, limit_state.logical(record, raw))
+        beyond = []
+        for unit, count in sorted(took.items()):
+            reserved = held.call["units"].get(unit, 0)
+            bounds = [bound["n"] for bound in terms["windows"] if bound["unit"] == unit]
+            most = max(reserved, min([reserved * _BEYOND, *bounds]))
+            if count > most:
+                raise BadInput(
+                    f"A call of limit {limit!r} that reserved {reserved} {unit} takes {most} at most, not {count}.",
+                    remedy="Give the slot back with less, and reserve what a call may take when you take a slot.",
+                )
+            if count > reserved:
+                beyond.append((unit, count))
+        return tuple(beyond)
+
+    def _check_share(self, limit: str, slot_id: str, owner: Owner, held: _Held, *, share: float, start: bool) -> None:
         record, raw = self._read(limit)
         now = limit_state.logical(record, raw)
         if not _beyond_share(record, owner, share, now, more=0):
@@ -196,6 +287,7 @@ class Lender:
                 remedy="Give it back as unsent and take another.",
             )
         if now > held.call["until"]:
+            self._end(limit, slot_id, owner, held, {"id": held.call["id"], "outcome": "", "units": {}}, [])
             raise SlotLost(
                 f"The slot of limit {limit!r} was held for longer than a call may take, and others wait.",
                 remedy="Give slots back when their call has ended; raise call_timeout_s if calls take longer.",
@@ -250,12 +342,27 @@ class Lender:
 
 def _beyond_share(record: Record, owner: Owner, share: float, now: int, *, more: int = 1) -> bool:
     """Whether `more` slots would be beyond the share of a tenant; without others, a tenant may have all."""
-    bound = limit_state.terms_at(record, now)["in_flight"]
-    if not owner.tenant or bound < 0:
+    most = _most(record, owner, share, now)
+    if most is None:
         return False
     live = [seat for seat in record["seats"].values() if seat["until"] > now and (seat["calls"] or seat["runs"])]
-    own = sum(seat["label"].startswith(owner.flow) for seat in live)
-    return own < len(live) and own + more > max(1, int(bound * share))
+    own = sum(map(owner.has, live))
+    return own + more > most and (own < len(live) or _was_refused(record, owner, now))
+
+
+def _most(record: Record, owner: Owner, share: float, now: int) -> int | None:
+    """How many slots are a tenant's share; None where it has none."""
+    bound = limit_state.terms_at(record, now)["in_flight"]
+    return max(1, int(bound * share)) if owner.tenant and bound >= 0 else None
+
+
+def _was_refused(record: Record, owner: Owner, now: int) -> bool:
+    """Whether somebody else got no slot of late."""
+    return any(flow != owner.flow and until > now for flow, until in record.get("asked", {}).items())
+
+
+def _is_tenants(label: str) -> bool:
+    return label.startswith(_LENT) and "/" in label
 
 
 def _owned(seat: Seat, owner: Owner) -> bool:

@@ -134,17 +134,22 @@ class Cool(TypedDict):
 
 
 class Report(TypedDict):
-    """A tenant said at `at` that the provider refused its call; its own calls wait until `until`."""
+    """A tenant said at `at` that the provider refused its call; its own calls wait until `until`, if that is later.
+
+    `fails`: how many of its calls failed in a row.
+    """
 
     at: int
     until: int
+    fails: NotRequired[int]
 
 
 class Record(TypedDict):
     """All that a store knows of one limit. `v` rises with every write, `gen` whenever the store has forgotten some.
 
     `paused` is -1 for not, 0 for good, else until when; `paused_by` says who did it. `reports` are those of tenants by
-    their names (`rules/reports.py`). `hold`: nothing is granted before. `virtual` is the place in
+    their names (`rules/reports.py`). `asked` are callers that got no slot and stand in no line, and until when each
+    counts as one who waits. `hold`: nothing is granted before. `virtual` is the place in
     line that was served last, `mean` how long calls take. `offset` makes the store's clock one that does not jump.
     """
 
@@ -160,6 +165,7 @@ class Record(TypedDict):
     paused: int
     paused_by: NotRequired[str]
     reports: NotRequired[dict[str, Report]]
+    asked: NotRequired[dict[str, int]]
     note: str
     cool: Cool
     hold: int

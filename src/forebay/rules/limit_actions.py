@@ -213,6 +213,7 @@ def forgotten(record: Record, raw: int, *, everything: bool) -> tuple[Record, in
             if seat["until"] <= now:
                 del record["seats"][sid]
     if everything:
+        record.pop("asked", None)
         record["hold"] = 0
         for log in record["logs"].values():
             log["sum"] = 0

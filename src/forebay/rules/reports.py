@@ -1,4 +1,4 @@
-"""Decides whom a refusal cools down that a tenant reports: that tenant at once, everybody once it is confirmed."""
+"""Decides whom a refusal or failures cool down that a tenant reports: that tenant, everybody once it is confirmed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,61 @@ _MEMORY = 60_000
 
 
 def report(record: Record, terms: Terms, tenant: str, wait: int, now: int) -> int | None:
-    """Note what a tenant says of the provider. Return how long everybody waits, None while nobody else says the same.
+    """Note that the provider refused a tenant's call. Return how long everybody waits, None while nobody else says so.
 
-    `wait` is -1 where the provider did not say how long. A report counts for a minute.
+    `wait` is 0 or less where the provider did not say how long. A report counts for a minute.
     """
-    known = {name: each for name, each in record.get("reports", {}).items() if each["at"] > now - _MEMORY}
-    confirmed = any(name != tenant for name in known)
-    pause = min(wait if wait >= 0 else step(terms, 1), MOST, terms["longest"])
-    until = max(known[tenant]["until"] if tenant in known else 0, now + pause)
-    record["reports"] = known | {tenant: {"at": now, "until": until}}
+    _forget(record, now)
+    return _cool(record, terms, tenant, wait if wait > 0 else step(terms, 1), now)
+
+
+def failed(record: Record, terms: Terms, tenant: str, now: int) -> int | None:
+    """Note that a tenant's call failed. Return how long everybody waits, None while nobody else says so.
+
+    As many in a row as open the breaker cool the tenant down, longer with each further one. Another tenant confirms
+    them if it cools down as well, and so does the last call of all others if it failed.
+    """
+    _forget(record, now)
+    own = record["reports"].setdefault(tenant, {"at": now, "until": now})
+    own["fails"] = own.get("fails", 0) + 1
+    beyond = own["fails"] - terms["breaker"]
+    if terms["breaker"] > 0 and beyond >= 0:
+        return _cool(record, terms, tenant, step(terms, beyond + 1), now, also=record["cool"]["fails"] > 0)
     record["v"] += 1
-    return pause if confirmed else None
+    return None
+
+
+def in_a_row(record: Record, tenant: str) -> int:
+    """How many calls of this tenant have failed since one did not."""
+    told = record.get("reports", {}).get(tenant)
+    return 0 if told is None else told.get("fails", 0)
+
+
+def worked(record: Record, tenant: str) -> None:
+    """Note that a tenant's call did not fail."""
+    record["reports"][tenant].pop("fails", None)
+    record["v"] += 1
 
 
 def left(record: Record, tenant: str, now: int) -> int:
     """Milliseconds that calls of this tenant wait yet."""
     told = record.get("reports", {}).get(tenant)
     return 0 if told is None else max(0, told["until"] - now)
+
+
+def _forget(record: Record, now: int) -> None:
+    """Drop what was said a minute ago, and make room for more."""
+    reports = record.get("reports", {})
+    record["reports"] = {name: each for name, each in reports.items() if each["at"] > now - _MEMORY}
+
+
+def _cool(record: Record, terms: Terms, tenant: str, wait: int, now: int, *, also: bool = False) -> int | None:
+    """Let a tenant wait. `also`: somebody without a tenant says the same."""
+    reports = record["reports"]
+    confirmed = also or any(name != tenant and each["until"] > each["at"] for name, each in reports.items())
+    pause = max(1, min(wait, MOST, terms["longest"]))
+    own = reports.setdefault(tenant, {"at": now, "until": now})
+    own["at"] = now
+    own["until"] = max(own["until"], now + pause)
+    record["v"] += 1
+    return pause if confirmed else None

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 
 from forebay import ids
 from forebay.clock import iso
-from forebay.limits.lent import Lender, Owner, SlotLost, Turn
+from forebay.limits.lent import Ended, Lender, Owner, SlotLost, Turn
 from forebay.server.bodies import JsonRoute
 from forebay.server.callers import SlotTaker
 from forebay.server.finding import Id
@@ -46,12 +46,12 @@ async def take(
     if claims.slots >= MAX_SLOTS:
         raise _too_many(f"This key holds or waits for {MAX_SLOTS} slots of {name} already.")
     if claims.beyond_share:
-        raise _too_many(f"This tenant has its share of {name}, and others use the limit as well.")
+        raise _beyond_share(name)
     if claims.cooled_s:
         raise Refused(
             429,
             "busy",
-            f"Limit {name} cools down for this tenant: one of its calls was refused by the provider.",
+            f"Limit {name} cools down for this tenant: the provider refused its calls, or they failed.",
             remedy="Ask again then.",
             headers={"retry-after": str(max(1, ceil(claims.cooled_s)))},
         )
@@ -82,7 +82,12 @@ async def _stood(
             return turn, slot_id
         if gone or left_s <= 0 or service.stopping.is_set():
             await service.ask(lender.leave, name, slot_id, n + 1, owner=owner)
+            if not gone and not turn.granted:
+                await service.ask(lender.refused, name, owner, turn.retry_in_s)
             return turn._replace(granted=False), slot_id
+        if await service.ask(lender.has_share, name, owner, service.slots_share):
+            await service.ask(lender.leave, name, slot_id, n + 1, owner=owner)
+            raise _beyond_share(name)
         await asyncio.sleep(min(left_s, max(_LEAST_PAUSE_S, min(turn.again_s, _LONGEST_PAUSE_S))))
     raise AssertionError
 
@@ -115,14 +120,15 @@ async def end(
 ) -> Response:
     """Give a slot back, and say what became of the call.
 
-    `throttled` cools the limit down: for everybody if the key has no tenant, else for that tenant, and for everybody
-    once a second tenant says the same.
+    `throttled` cools the limit down, and so does `failed` several times in a row: for everybody if the key has no
+    tenant, else for that tenant, and for everybody once a second tenant says the same. A tenant's call takes at most
+    twice the units that it reserved.
     """
     lender = await service.ask(_lender, service, name)
     asked = order or SlotEnd(retry_after_s=None)
     throttled = asked.outcome == "throttled"
     try:
-        await service.ask(
+        ended = await service.ask(
             lender.end,
             name,
             id,
@@ -137,11 +143,25 @@ async def end(
     if throttled:
         told = "" if asked.retry_after_s is None else f"retry_after_s={asked.retry_after_s:g}"
         await service.ask(audit, service, caller, "throttle_limit", name, told)
+    elif asked.outcome == "failed":
+        await service.ask(audit, service, caller, "fail_limit", name, _cooled(ended))
+    if ended.beyond:
+        told = ", ".join(f"{unit}={count}" for unit, count in ended.beyond)
+        await service.ask(audit, service, caller, "exceed_limit", name, told)
     return Response(status_code=204)
+
+
+def _cooled(ended: Ended) -> str:
+    cooled = {"the tenant": ended.own_s, "everybody": ended.all_s}
+    return ", ".join(f"cools {whom} down for {for_s:g} s" for whom, for_s in cooled.items() if for_s > 0)
 
 
 def _gone(error: SlotLost) -> Refused:
     return Refused(410, "slot_lost", error.what, remedy=error.remedy)
+
+
+def _beyond_share(name: str) -> Refused:
+    return _too_many(f"This tenant has its share of {name}, and others use the limit as well.")
 
 
 def _too_many(what: str) -> Refused:

@@ -32,7 +32,7 @@ _READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
 _KEPT = frozenset({"v", "last", "logs"})
 _COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
-_PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool"}
+_PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool", "asked"}
 
 
 def _read_of(reply: list[bytes]) -> tuple[Record | None, int, bytes]:

@@ -225,6 +225,33 @@ class ConfigPromises(LimitCase):
         assert record is not None
         assert (record.get("paused_by"), record.get("reports")) == ("", None)
 
+    def test_what_tenants_say_of_failures_and_who_was_refused_stays_through_exchanges(
+        self, store: LimitStore, a: Process
+    ) -> None:
+        define(store, 5)
+
+        def fail(record: Record | None, raw: int) -> Record | None:
+            assert record is not None
+            now = limit_state.logical(record, raw)
+            assert reports.failed(record, limit_state.terms_at(record, now), "ann", now) is None
+            return record
+
+        def refuse(record: Record | None, raw: int) -> Record | None:
+            assert record is not None
+            record["asked"] = {"http:bob/": limit_state.logical(record, raw) + MINUTE}
+            record["v"] += 1
+            return record
+
+        for step in (fail, refuse, fail, fail):
+            store.change(LIMIT, step)
+            assert len(a.wants()) == 1  # others go on
+        record, raw = store.read(LIMIT)
+        assert record is not None
+        now = limit_state.logical(record, raw)
+        assert (reports.in_a_row(record, "ann"), reports.left(record, "ann", now)) == (3, 2 * SECOND)
+        assert record.get("asked") == {"http:bob/": now + MINUTE}
+        assert record["cool"]["fails"] == 0
+
     def test_a_pause_for_a_while_ends_by_itself(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 5)
         pause(store, for_ms=MINUTE)
