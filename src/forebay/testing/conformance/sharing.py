@@ -11,7 +11,7 @@ from forebay.model.outcome import Rescheduled
 from forebay.model.payload import JsonText
 from forebay.model.task import NewTask, Status
 from forebay.rules import fairness
-from forebay.rules.fairness import Line, Place, key_within
+from forebay.rules.fairness import Line, key_within
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
 from forebay.testing.invariants import all_tasks
@@ -189,7 +189,7 @@ def tag_by_rule(ledger: Ledger, new: NewTask) -> int:
     first, beyond = fairness.flow_range(new.tenant)
     tags = [tag for other, tag in waiting if other == flow]
     return fairness.tags(
-        [Place(line, flow, None if new.fairness_key else new.tenant)],
+        [fairness.place_of(line, flow, new.tenant)],
         {line: min(tag for _, tag in waiting)} if waiting else {},
         {(line, flow): max(tags)} if tags else {},
         {(line, new.tenant): min(len({other for other, _ in waiting if first <= other < beyond}), fairness.MAX_CROWD)},
