@@ -11,6 +11,7 @@ from random import Random
 import pikepdf
 import pytest
 
+from tests.limits.ground import until
 from tests.pipelines.ground import pdf
 from tests.server.ground import PDF, problem
 from tests.server.test_serve import ended, served
@@ -49,6 +50,9 @@ def test_a_full_disk_is_told_and_nothing_stays_of_the_document(tmp_path: Path, p
         assert client.get("/v1/jobs").json()["items"] == []
 
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
+        # The check itself finds out that there is room again.
+        until(lambda: client.get("/readyz").status_code == 200, within_s=10)
+        assert [*(tmp_path / "blobs" / "tmp").iterdir()] == []
         assert client.post("/v1/jobs", content=document, headers=headers).status_code == 202
         assert client.get("/readyz").status_code == 200
         assert ended(process) == 0

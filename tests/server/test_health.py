@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import shutil
 import threading
 import time
@@ -19,7 +20,8 @@ from forebay.model.limit import Limit
 from forebay.observe import emit
 from forebay.observe.events import subscribe
 from forebay.server.service import ANSWER_WITHIN_S
-from tests.server.ground import NOBODY, Service, problem, serving
+from tests.limits.ground import until
+from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
 
 
 def test_it_says_that_it_lives_and_is_ready(service: Service) -> None:
@@ -41,6 +43,20 @@ def test_readiness_knows_a_disk_without_room(service: Service, monkeypatch: pyte
     assert problem(service.get("/readyz"), 503, "not_ready")["checks"] == {"disk": "store_full"}
     usage.free = 1 << 30
     assert service.get("/readyz").status_code == 200
+
+
+def test_readiness_finds_out_itself_that_a_store_has_room_again(service: Service) -> None:
+    document = DOCUMENT + b"%" * 3_000_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, hard))
+    try:
+        problem(service.post("/v1/jobs", content=document, headers=PDF), 503, "store_full")
+        for _ in range(3):
+            assert problem(service.get("/readyz"), 503, "not_ready")["checks"] == {"disk": "store_full"}
+            time.sleep(0.6)  # longer than the time between two probes, in all
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    until(lambda: service.get("/readyz").status_code == 200, within_s=10)
 
 
 def test_readiness_names_kinds_that_are_left_out(app: Forebay) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -25,7 +24,6 @@ from forebay.server.shapes import Healthy, answers
 from forebay.stores.access import check_not_migrated
 
 _LEAST_FREE = 16 << 20
-_FULL_FOR_S = 30.0
 _NO_TASK = "a" * LENGTH
 _NO_BLOB = BlobRef(DEFAULT_TENANT, "0" * 64)
 _METRICS: dict[int | str, dict[str, Any]] = {
@@ -59,7 +57,7 @@ async def readyz(service: Serving, request: Request) -> Response:
     failed = {name: why for name, why in zip(checks, found, strict=True) if why is not None}
     if service.stopping.is_set():
         failed["server"] = "stopping"
-    if service.full_at is not None and time.monotonic() - service.full_at < _FULL_FOR_S:
+    if await service.disk.still_full():
         failed["disk"] = StoreFull.code
     if not failed:
         warnings = await _warnings(service)

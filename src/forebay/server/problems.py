@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from math import ceil
@@ -188,7 +187,7 @@ def install(app: FastAPI) -> None:
             error.headers = {"allow": ", ".join(_methods(request))}
         request_id = request.scope.get("forebay_request_id", "")
         if isinstance(error, StoreFull):
-            request.app.state.service.full_at = time.monotonic()
+            request.app.state.service.disk.is_full()
         if isinstance(error, StoreFull) and _prefers_507(request):
             return of_error(error, request_id, full=HTTPStatus.INSUFFICIENT_STORAGE)
         return of_anything(error, request_id)

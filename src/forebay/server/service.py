@@ -15,6 +15,7 @@ from forebay.bridge import LoopThreads
 from forebay.errors import MaybeApplied, StoreError
 from forebay.observe import emit
 from forebay.observe.metrics import Metrics
+from forebay.server.disk_room import DiskRoom
 from forebay.server.file_limit import current_limit, divide
 from forebay.server.quotas import Quotas
 from forebay.server.upload_room import UploadRoom
@@ -51,8 +52,8 @@ class Bounds(TypedDict, total=False):
 class Service:
     """Nothing that must outlive a request is kept here: any number of processes may serve the same stores.
 
-    `keyed` is remembered once it is true: from the first API key on, nobody is let in without one. `full_at` is when
-    a store had no room for a request, until one is stored; `worker_drained` that the worker of this process has ended.
+    `keyed` is remembered once it is true: from the first API key on, nobody is let in without one.
+    `worker_drained` says that the worker of this process has ended.
     `newer_schema` is the schema of the ledger while a newer version has migrated it.
     """
 
@@ -79,7 +80,7 @@ class Service:
         self.stopping = asyncio.Event()
         self.worker_drained = False
         self.newer_schema: int | None = None
-        self.full_at: float | None = None
+        self.disk = DiskRoom(self)
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
         room = divide(current_limit())

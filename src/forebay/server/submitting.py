@@ -71,7 +71,7 @@ async def submit(
                 # The same document brings back a result that is gone; that a store is silent is no reason to refuse it.
                 with suppress(StoreError):
                     await service.ask(_redone, service.app, done.id, caller)
-            service.full_at = None
+            service.disk.has_room()
     location = f"/v1/jobs/{done.id}"
     replayed = {"forebay-replayed": "true"} if done.outcome == "existing" else {}
     found = await ended(service, done.id, wait_s(prefer)) if wait_s(prefer) else None
