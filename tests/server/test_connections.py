@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import math
 import resource
 import socket
 import subprocess
@@ -17,11 +18,14 @@ import httpx2
 import pytest
 
 from forebay.app.forebay import Forebay
+from forebay.model.key import ApiKey
 from forebay.observe.events import subscribe
 from forebay.server.file_limit import AcceptErrors, divide
+from forebay.server.request_room import RequestRoom
 from tests.limits.ground import until
-from tests.server.ground import Service, received, serving
+from tests.server.ground import DOCUMENT, PDF, Service, problem, received, serving
 from tests.server.test_serve import ended, environment
+from tests.server.test_upload_room import admitted, head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,9 +110,91 @@ def test_when_all_connections_are_busy_another_one_is_told_to_wait(app: Forebay)
             assert line.recv(65536)  # they are still served
 
 
-def said(service: Service) -> bytes:
+@contextmanager
+def slow_requests(service: Service, who: dict[str, str], count: int) -> Iterator[list[bytes]]:
+    """Small uploads that never end, each on a connection of its own; what the server said to the head of each."""
+    with ExitStack() as stack:
+        answers = []
+        for _ in range(count):
+            line = stack.enter_context(socket.create_connection(service.place, 20))
+            line.sendall(head(who, 60_000))
+            answers.append(line.recv(65536))
+        yield answers
+
+
+def alone(who: dict[str, str]) -> dict[str, str]:
+    return PDF | who | {"connection": "close"}
+
+
+def test_slow_requests_of_one_tenant_leave_connections_to_another(app: Forebay) -> None:
+    with serving(app, keyed=True, max_connections=16) as service:
+        a, b = service.keyed("submit", "read", tenant="a"), service.keyed("submit", "read", tenant="b")
+        with slow_requests(service, a, 40) as answers:
+            assert admitted(answers) == 12
+            for answer in answers[12:]:
+                assert answer.startswith(b"HTTP/1.1 429 "), answer
+                assert b"too_many_open_requests" in answer
+                assert b"retry-after: 2" in answer
+            for size in (20, 10_000, 300_000):
+                document = (b"%PDF-1.4 " + bytes(size))[:size]
+                assert service.post("/v1/jobs", content=document, headers=alone(b)).status_code == 202
+            with slow_requests(service, b, 4) as others:
+                assert admitted(others) == 3
+                assert service.post("/v1/jobs", content=DOCUMENT, headers=alone(service.keyed("submit"))).is_success
+        until(lambda: service.get("/v1/jobs", headers=alone(a)).status_code == 200, within_s=20)
+
+
+def test_without_shares_slow_requests_of_one_tenant_keep_others_out(app: Forebay) -> None:
+    """The control of the test above."""
+    requests = RequestRoom(per_free=math.inf)
+    with serving(app, keyed=True, max_connections=16, requests=requests) as service:
+        a, b = service.keyed("submit", tenant="a"), service.keyed("submit", tenant="b")
+        with slow_requests(service, a, 16) as answers:
+            assert admitted(answers) == 16
+            assert b"too_many_connections" in said(service, b)
+
+
+def test_a_tenant_that_has_its_share_is_refused_without_asking_a_store(
+    app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    get_key = app.ledger.get_key
+
+    def counted(key_id: str) -> ApiKey | None:
+        asked.append(key_id)
+        return get_key(key_id)
+
+    monkeypatch.setattr(app.ledger, "get_key", counted)
+    with serving(app, keyed=True, max_connections=4) as service:
+        a = service.keyed("submit", "read", tenant="a")
+        with slow_requests(service, a, 3):
+            before = len(asked)
+            for _ in range(20):
+                problem(service.get("/v1/jobs", headers=a), 429, "too_many_open_requests")
+            assert len(asked) == before
+            # Whoever guesses a key learns nothing of it.
+            wrong = {"authorization": a["authorization"][:-1] + "?"}
+            problem(service.get("/v1/jobs", headers=wrong), 401, "bad_key")
+
+
+def test_idle_connections_of_a_crowd_make_room_before_those_of_others(app: Forebay) -> None:
+    with serving(app, keyed=True, max_connections=6) as service, ExitStack() as stack:
+        a, b = service.keyed("read", tenant="a"), service.keyed("read", tenant="b")
+        line = stack.enter_context(socket.create_connection(service.place, 20))
+        asked = f"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: {b['authorization']}\r\n\r\n".encode()
+        line.sendall(asked)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
+        for _ in range(20):
+            other = stack.enter_context(httpx2.Client(base_url=service.base, timeout=20, trust_env=False))
+            assert other.get("/v1/jobs", headers=a).status_code == 200
+        line.sendall(asked)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def said(service: Service, who: Mapping[str, str] | None = None) -> bytes:
     with socket.create_connection(service.place, 20) as line, suppress(ConnectionResetError, BrokenPipeError):
-        line.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        more = "".join(f"{name}: {value}\r\n" for name, value in (who or {}).items())
+        line.sendall(f"GET /livez HTTP/1.1\r\nHost: localhost\r\n{more}Connection: close\r\n\r\n".encode())
         return received(line)
     return b""
 

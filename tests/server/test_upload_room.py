@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -20,21 +21,23 @@ MIB = 1 << 20
 START = b"%PDF-1.4 this goes on for long"
 
 
-def head(service: Service, who: dict[str, str], size: int) -> bytes:
+def head(who: dict[str, str], size: int, to: str = "/v1/jobs") -> bytes:
     more = "".join(f"{name}: {value}\r\n" for name, value in who.items())
     return (
-        f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/pdf\r\n{more}"
+        f"POST {to} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/pdf\r\n{more}"
         f"Content-Length: {size}\r\nExpect: 100-continue\r\n\r\n"
     ).encode()
 
 
 @contextmanager
-def slow_uploads(service: Service, who: dict[str, str], count: int, size: int = 60_000_000) -> Iterator[list[bytes]]:
+def slow_uploads(
+    service: Service, who: dict[str, str], count: int, size: int = 60_000_000, to: str = "/v1/jobs"
+) -> Iterator[list[bytes]]:
     """Uploads that announce much and send little; what the server said to each after it had read its head."""
     with ExitStack() as stack:
         lines = [stack.enter_context(socket.create_connection(service.place, 20)) for _ in range(count)]
         for line in lines:
-            line.sendall(head(service, who, size))
+            line.sendall(head(who, size, to))
         said = [line.recv(65536) for line in lines]
         for line, answer in zip(lines, said, strict=True):
             if answer.startswith(b"HTTP/1.1 100 "):
@@ -87,6 +90,46 @@ def test_without_shares_one_tenant_takes_all(app: Forebay) -> None:
             problem(refused, 503, "too_many_uploads")
 
 
+def test_small_uploads_of_one_tenant_leave_places_to_another(app: Forebay) -> None:
+    with serving(app, keyed=True, uploads=UploadRoom(most_small=8)) as service:
+        a, b = service.keyed("submit", tenant="a"), service.keyed("submit", tenant="b")
+        with slow_uploads(service, a, 20, size=FREE_BYTES) as said:
+            assert admitted(said) == 6
+            refused = next(each for each in said if not each.startswith(b"HTTP/1.1 100 "))
+            assert refused.startswith(b"HTTP/1.1 503 "), refused
+            assert b"too_many_uploads" in refused
+            assert b"retry-after: 5" in refused
+            for size in (20, 10_000, 300_000):
+                document = (START + bytes(size))[:size]
+                assert service.post("/v1/jobs", content=document, headers=PDF | b).status_code == 202
+        assert service.post("/v1/jobs", content=DOCUMENT, headers=PDF | a).status_code == 202
+
+
+def test_without_shares_small_uploads_of_one_tenant_take_all_places(app: Forebay) -> None:
+    """The control of the test above."""
+    with serving(app, keyed=True, uploads=UploadRoom(most_small=8, small_per_free=math.inf)) as service:
+        a, b = service.keyed("submit", tenant="a"), service.keyed("submit", tenant="b")
+        with slow_uploads(service, a, 20, size=FREE_BYTES) as said:
+            assert admitted(said) == 8
+            problem(service.post("/v1/jobs", content=DOCUMENT, headers=PDF | b), 503, "too_many_uploads")
+
+
+def test_bodies_of_json_are_counted_like_documents(app: Forebay) -> None:
+    with serving(app, keyed=True, uploads=UploadRoom(most_small=8)) as service:
+        a, b = service.keyed("submit", tenant="a"), service.keyed("submit", tenant="b")
+        with slow_uploads(service, a, 20, size=FREE_BYTES, to="/v1/tasks") as said:
+            assert admitted(said) == 6
+            assert service.post("/v1/tasks", json={"kind": "x"}, headers=b).status_code == 202
+
+
+def test_a_json_body_that_finds_no_memory_is_refused(app: Forebay) -> None:
+    with serving(app, uploads=UploadRoom(most_bytes=100_000)) as service:
+        large = {"kind": "x", "payload": "x" * 500_000}
+        problem(service.post("/v1/tasks", json=large), 503, "too_many_uploads")
+        large["payload"] = "x" * 100_000
+        assert service.post("/v1/tasks", json=large).status_code == 202
+
+
 def test_an_upload_that_finds_no_memory_is_written_out_and_taken_in_whole(app: Forebay) -> None:
     room = UploadRoom(most_bytes=0)
     with serving(app, uploads=room) as service:
@@ -131,7 +174,7 @@ def test_the_least_speed_of_a_body_rises_with_its_time() -> None:
 
 def test_a_trickle_that_was_fast_enough_at_first_is_cut_off(app: Forebay) -> None:
     with serving(app, slow_after_s=0.2) as service, socket.create_connection(service.place, 20) as line:
-        line.sendall(head(service, {}, 60_000_000))
+        line.sendall(head({}, 60_000_000))
         assert line.recv(65536).startswith(b"HTTP/1.1 100 ")
         over = threading.Event()
 

@@ -9,13 +9,15 @@ from typing import Any
 
 from fastapi import Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from forebay.errors import BadPayload, ForebayError, TooLarge
 from forebay.model.payload import MAX_BYTES, Json, parse
-from forebay.server.callers import Needs
+from forebay.server.callers import Needs, known_caller
 from forebay.server.problems import Refused
 from forebay.server.queries import StrictRoute
 from forebay.server.service import service_of
+from forebay.server.upload_room import is_small, no_memory
 
 _LESS = "Send less at once."
 _LEAST_BYTES_S = 1024
@@ -71,13 +73,18 @@ async def bounded(request: Request, *, most: int = MAX_BYTES) -> bytes:
         kept: bytes = request._body  # noqa: SLF001 - where starlette keeps what was read
         return kept
     check_length(request, most)
+    service, caller = service_of(request), known_caller(request)
+    owner = None if caller is None else caller.flow
     pieces: list[bytes] = []
     size = 0
-    async for piece in in_time(request, service_of(request).slow_after_s):
-        size += len(piece)
-        if size > most:
-            raise too_large(most)
-        pieces.append(piece)
+    with service.uploads.enter(owner, small=is_small(request)) as memory:
+        async for piece in in_time(request, service.slow_after_s):
+            size += len(piece)
+            if size > most:
+                raise too_large(most)
+            if not memory.hold(size):
+                raise no_memory()
+            pieces.append(piece)
     body = b"".join(pieces)
     if body and _media_type(request) != "application/json":
         raise Refused(415, "not_json", "The body is not sent as JSON.", remedy="Send Content-Type: application/json.")
@@ -90,7 +97,7 @@ async def in_time(
 ) -> AsyncIterator[bytes]:
     """The body, as long as it comes at more than a trickle; `still_here` is called every few seconds meanwhile."""
     loop = asyncio.get_running_loop()
-    pieces = request.stream().__aiter__()
+    pieces = _pieces(request)
     told_at = time.monotonic()
     waited_s, got, least, left_s = 0.0, 0, least_bytes_s(0, slow_after_s), slow_after_s
     while True:
@@ -116,9 +123,21 @@ async def in_time(
         if got >= least * slow_after_s:
             got, least, left_s = 0, least_bytes_s(waited_s, slow_after_s), slow_after_s
         yield data
+        del data  # or a slow body would be held twice while its next piece is waited for
         if still_here is not None and time.monotonic() - told_at > slow_after_s / 3:
             told_at = time.monotonic()
             await still_here()
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes; starlette's own would keep each piece until the next one, which may be a long time."""
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        more = message.get("more_body", False)
+        yield message.pop("body", b"")
 
 
 def least_bytes_s(waited_s: float, slow_after_s: float) -> int:

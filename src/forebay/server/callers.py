@@ -15,6 +15,7 @@ from fastapi.security.base import SecurityBase
 from forebay.model.key import ApiKey, Scope, key_id_of
 from forebay.model.task import DEFAULT_TENANT
 from forebay.server.problems import Refused
+from forebay.server.request_room import PLACE, Place
 from forebay.server.service import Service, service_of
 
 _BEARER = HTTPBearer(
@@ -47,6 +48,12 @@ class Caller:
 
     def may(self, scope: Scope) -> bool:
         return self.key is None or self.key.may(scope)
+
+
+def known_caller(request: Request) -> Caller | None:
+    """Who asks, if that was found out already."""
+    found: Caller | None = request.scope.get(_KNOWN)
+    return found
 
 
 class Needs(SecurityBase):
@@ -82,7 +89,10 @@ class Needs(SecurityBase):
 async def _caller(request: Request) -> Caller:
     """Found out once for a request, though it may be asked for before its body is read and after that."""
     if _KNOWN not in request.scope:
-        request.scope[_KNOWN] = await _found(request)
+        caller = await _found(request)
+        place: Place = request.scope[PLACE]
+        place.take(caller.flow)
+        request.scope[_KNOWN] = caller
     known: Caller = request.scope[_KNOWN]
     return known
 

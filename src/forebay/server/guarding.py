@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from forebay import ids
 from forebay.errors import SchemaTooNew
 from forebay.server.problems import UPGRADE, Refused, of_anything
+from forebay.server.request_room import PLACE, Place
 from forebay.server.service import Service
 
 Message = MutableMapping[str, Any]
@@ -24,6 +25,7 @@ MAX_TARGET_BYTES = 8 * 1024
 _ALIVE = "/livez"
 _READY = "/readyz"
 _METRICS = "/metrics"  # on loopback nobody needs a key for them
+_UNSHARED = {_ALIVE, _READY, _METRICS}
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _LOOPBACK = re.compile(
@@ -53,6 +55,7 @@ class Guard:
         asked = headers.one(b"x-request-id") or ""
         request_id = asked if _REQUEST_ID.fullmatch(asked) else ids.random_id()
         scope["forebay_request_id"] = request_id
+        place = scope[PLACE] = Place(self._service.requests, headers.raw(b"authorization"))
         begun = False
 
         async def sent(message: Message) -> None:
@@ -64,11 +67,15 @@ class Guard:
 
         try:
             self._check(scope, headers)
+            if scope["path"] not in _UNSHARED:
+                place.take_if_known()
             await self._app(scope, receive, sent)
         except Exception as error:
             if begun:
                 raise
             await of_anything(error, request_id)(scope, receive, sent)
+        finally:
+            place.give_back()
 
     def _check(self, scope: Message, headers: _Headers) -> None:
         if len(scope["headers"]) > MAX_HEADERS or headers.size > MAX_HEADER_BYTES:
@@ -94,7 +101,7 @@ class Guard:
         open_ = scope["path"] == _METRICS and self._service.loopback
         if open_ or (not self._service.keyed and scope["path"] != _ALIVE):
             _check_near(headers)
-        if self._service.newer_schema is not None and scope["path"] not in {_ALIVE, _READY, _METRICS}:
+        if self._service.newer_schema is not None and scope["path"] not in _UNSHARED:
             raise Refused(503, SchemaTooNew.code, SchemaTooNew.public, remedy=UPGRADE, closing=True)
 
 
@@ -109,8 +116,12 @@ class _Headers:
     def has(self, name: bytes) -> bool:
         return any(each == name for each, _ in self._all)
 
+    def raw(self, name: bytes) -> bytes | None:
+        return next((value for each, value in self._all if each == name), None)
+
     def one(self, name: bytes) -> str | None:
-        return next((value.decode("latin-1") for each, value in self._all if each == name), None)
+        found = self.raw(name)
+        return None if found is None else found.decode("latin-1")
 
 
 def _check_near(headers: _Headers) -> None:

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from forebay import ids
 from forebay.server.file_limit import MAX_CONNECTIONS
 from forebay.server.guarding import MAX_TARGET_BYTES
+from forebay.server.request_room import PLACE, Place
 
 HEADERS_WITHIN_S = 10.0
 _MAX_HEAD_BYTES = 48 * 1024
@@ -66,7 +67,8 @@ class _Joining:
 class Protocol(HttpToolsProtocol):
     headers_within_s: ClassVar[float] = HEADERS_WITHIN_S
     max_connections: ClassVar[int] = MAX_CONNECTIONS
-    idle: ClassVar[dict[Protocol, None]] = {}
+    idle: ClassVar[dict[str | None, dict[Protocol, None]]] = {}  # by the tenant or key that asked last, oldest first
+    _owner: str | None = None
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
     _unknown_coding = False
@@ -77,7 +79,7 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._wait()
-        self.idle[self] = None
+        self._join_idle()
         if len(self.connections) > self.max_connections:
             self._make_room()
 
@@ -118,7 +120,7 @@ class Protocol(HttpToolsProtocol):
         self._asked = [*(each for each in self._asked if not each.response_complete), self.cycle]
         self._in_body = True
         self._unread_bytes = 0
-        self.idle.pop(self, None)
+        self._leave_idle()
         if self.parser.should_upgrade():
             # The parser reads nothing more as HTTP, and there is nothing else that we speak.
             self.cycle.keep_alive = False
@@ -135,8 +137,9 @@ class Protocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self._answering and not self.transport.is_closing():
-            self.idle[self] = None
+        # Also a connection that is closing: whoever reads the end of an answer slowly must not keep others out.
+        if not self._answering:
+            self._join_idle()
         # What is left of a body that nobody reads must not keep the line open for as long as its sender likes.
         if self._in_body and not self._answering:
             self._wait()
@@ -161,9 +164,10 @@ class Protocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _make_room(self) -> None:
-        """Close the connection that has asked nothing for the longest time; if there is none, refuse this one."""
-        oldest = next(iter(self.idle))
-        if oldest is not self:
+        """Close the oldest idle connection of whoever has the most of them; if there is none, refuse this one."""
+        crowds = sorted(self.idle.values(), key=len, reverse=True)
+        oldest = next((first for first in map(_first, crowds) if first is not self), None)
+        if oldest is not None:
             oldest.transport.abort()
             # Its end is told only in the next turn of the loop, and more may come before.
             oldest.forget()
@@ -176,8 +180,21 @@ class Protocol(HttpToolsProtocol):
             retry_after_s=_RETRY_AFTER_S,
         )
 
+    def _join_idle(self) -> None:
+        self._leave_idle()
+        if self.cycle is not None:
+            place = self.cycle.scope.get(PLACE)
+            self._owner = place.flow if isinstance(place, Place) else None
+        self.idle.setdefault(self._owner, {})[self] = None
+
+    def _leave_idle(self) -> None:
+        crowd = self.idle.get(self._owner, {})
+        crowd.pop(self, None)
+        if not crowd:
+            self.idle.pop(self._owner, None)
+
     def forget(self) -> None:
-        self.idle.pop(self, None)
+        self._leave_idle()
         self.connections.discard(self)
 
     @property
@@ -245,6 +262,10 @@ class Protocol(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
+
+
+def _first(crowd: dict[Protocol, None]) -> Protocol:
+    return next(iter(crowd))
 
 
 def bounded_protocol(headers_within_s: float, max_connections: int) -> type[Protocol]:

@@ -18,6 +18,7 @@ from forebay.observe.metrics import Metrics
 from forebay.server.disk_room import DiskRoom
 from forebay.server.file_limit import current_limit, divide
 from forebay.server.quotas import Quotas
+from forebay.server.request_room import RequestRoom
 from forebay.server.upload_room import UploadRoom
 
 log = logging.getLogger("forebay.server")
@@ -34,7 +35,7 @@ SCHEMA_EVERY_S = 5.0
 
 
 class Bounds(TypedDict, total=False):
-    """How long stores and bodies may take, how often listeners hear a heartbeat, and how uploads share the server.
+    """How long stores and bodies may take, how often listeners hear a heartbeat, and how tenants share the server.
 
     `schema_every_s` is how often the server looks whether a newer version has migrated the ledger.
     """
@@ -42,6 +43,7 @@ class Bounds(TypedDict, total=False):
     answer_within_s: float
     slow_after_s: float
     heartbeat_s: float
+    requests: RequestRoom
     uploads: UploadRoom
     most_listeners: int
     listeners_share: float
@@ -67,6 +69,7 @@ class Service:
         answer_within_s: float = ANSWER_WITHIN_S,
         slow_after_s: float = SLOW_AFTER_S,
         heartbeat_s: float = HEARTBEAT_S,
+        requests: RequestRoom | None = None,
         uploads: UploadRoom | None = None,
         most_listeners: int | None = None,
         listeners_share: float = LISTENERS_SHARE,
@@ -84,6 +87,7 @@ class Service:
         self.slow_after_s = slow_after_s
         self.heartbeat_s = heartbeat_s
         room = divide(current_limit())
+        self.requests = requests or RequestRoom(room.connections)
         self.uploads = uploads or UploadRoom(most_uploads=room.uploads)
         self.most_listeners = room.listeners if most_listeners is None else most_listeners
         self.listeners_share = listeners_share

@@ -25,7 +25,8 @@ from forebay.server.protocol import HEADERS_WITHIN_S, bounded_protocol
 from forebay.server.service import Service
 
 _BACKLOG = 2048
-_ACCEPTS = 64  # at once: of each that fails for want of a file, asyncio would tell by itself
+_MAX_ACCEPTS = 64  # at once: of each that fails for want of a file, asyncio would tell by itself
+_ACCEPTS_SHARE = 32  # a part of all connections, so that what was accepted is read before it has to make room
 _KEEP_ALIVE_S = 15
 
 
@@ -42,6 +43,7 @@ class Server(uvicorn.Server):
     ) -> None:
         most = divide(current_limit()).connections if max_connections is None else max_connections
         self._service: Service = asgi.state.service
+        self._service.requests.resize(most)
         self.ready = asyncio.Event()
         super().__init__(
             uvicorn.Config(
@@ -54,7 +56,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                backlog=_ACCEPTS,
+                backlog=max(1, min(_MAX_ACCEPTS, most // _ACCEPTS_SHARE)),
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=max(1, round(grace_s)),
             )

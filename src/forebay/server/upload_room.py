@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from fastapi import Request
+
 from forebay.server.problems import Refused
+from forebay.server.shares import PER_FREE, Shares
 
 FREE_BYTES: Final = 64 * 1024
-"""Every upload may hold this much without asking, so that a small document always finds room."""
+"""Every upload may hold this much without asking; bodies of this size are counted apart from larger ones."""
 
 _MIB = 1 << 20
 MAX_HELD_BYTES: Final = 64 * _MIB
 MAX_UPLOADS: Final = 512
+MAX_SMALL: Final = 1024
 SHARE: Final = 0.25
 _RETRY_AFTER_S = 5
 
@@ -23,13 +27,20 @@ class UploadRoom:
     """`owner` is a tenant, or a key without one; None, where there are no keys, may have all of it."""
 
     def __init__(
-        self, *, most_bytes: int = MAX_HELD_BYTES, most_uploads: int = MAX_UPLOADS, share: float = SHARE
+        self,
+        *,
+        most_bytes: int = MAX_HELD_BYTES,
+        most_uploads: int = MAX_UPLOADS,
+        share: float = SHARE,
+        most_small: int = MAX_SMALL,
+        small_per_free: float = PER_FREE,
     ) -> None:
         self.most_uploads = most_uploads
         self._most_bytes = most_bytes
         self._share = share
         self._held: Counter[str | None] = Counter()
         self._uploads: Counter[str | None] = Counter()
+        self._small = Shares(most_small, small_per_free)
 
     @property
     def held_bytes(self) -> int:
@@ -38,15 +49,19 @@ class UploadRoom:
 
     @contextmanager
     def enter(self, owner: str | None, *, small: bool) -> Iterator[Held]:
-        """Admit one upload, or raise Refused; one that announces a small body is not counted."""
+        """Admit one upload, or raise Refused; one that announces a small body has a place of its own kind."""
         if not small:
             self._admit(owner)
+        elif not self._small.take(owner):
+            raise _refused("As many small uploads are under way as this tenant, or this server, may have.")
         held = Held(self, owner)
         try:
             yield held
         finally:
             held.hold(0)
-            if not small:
+            if small:
+                self._small.give_back(owner)
+            else:
                 self._drop(self._uploads, owner, 1)
 
     def _admit(self, owner: str | None) -> None:
@@ -93,6 +108,18 @@ class Held:
             return False
         self._counted = wanted
         return True
+
+
+def is_small(request: Request) -> bool:
+    """By what the client announces: without a length there is no body, or a chunked one."""
+    length = request.headers.get("content-length")
+    if length is None:
+        return "transfer-encoding" not in request.headers
+    return length.isascii() and length.isdecimal() and int(length) <= FREE_BYTES
+
+
+def no_memory() -> Refused:
+    return _refused("The memory for uploads of this tenant, or of this server, is taken.")
 
 
 def _refused(what: str) -> Refused:

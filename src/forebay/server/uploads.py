@@ -21,7 +21,7 @@ from forebay.server.bodies import check_length, in_time, too_large
 from forebay.server.callers import Caller
 from forebay.server.multipart import Form
 from forebay.server.service import Service
-from forebay.server.upload_room import FREE_BYTES, Held
+from forebay.server.upload_room import Held, is_small
 
 _FORM = "multipart/form-data"
 _PIECE = 1 << 20
@@ -41,7 +41,13 @@ class Upload:
     It is a draft until it is kept, and gone if it is not.
     """
 
-    def __init__(self, taken: _Taking, media_type: str, name: str | None, fields: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        taken: _Taking,
+        media_type: str,
+        name: str | None,
+        fields: Mapping[str, str],
+    ) -> None:
         self._taken = taken
         self._media_type = media_type
         self._name = name
@@ -69,22 +75,22 @@ async def received(
     form = Form(said) if said.lower().startswith(_FORM) else None
     length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=smaller)
     await service.quotas.admit_job(caller, length)
-    small = length is not None and 0 <= length <= FREE_BYTES
-    with service.uploads.enter(caller.flow, small=small) as memory:
-        async with AsyncExitStack() as stack:
-            taking = _Taking(service, caller.own_tenant, most, smaller, memory, stack)
-            async for data in in_time(request, service.slow_after_s, still_here):
-                await taking.take(data if form is None else form.feed(data))
-                # Fields that follow the file may yet choose another pipeline.
-                if taking.unseen and form is None:
-                    taking.look(chosen({}))
-            if form is not None:
-                form.finish()
-            fields = form.fields if form else {}
-            media_type = await taking.finished(chosen(fields))
-            service.quotas.check_bytes(caller, taking.size)
-            yield Upload(taking, media_type, form.file_name if form else None, fields)
-            service.quotas.sent(caller, taking.size)
+    async with AsyncExitStack() as stack:
+        memory = stack.enter_context(service.uploads.enter(caller.flow, small=is_small(request)))
+        taking = _Taking(service, caller.own_tenant, most, smaller, memory, stack)
+        async for data in in_time(request, service.slow_after_s, still_here):
+            await taking.take(data if form is None else form.feed(data))
+            # Fields that follow the file may yet choose another pipeline.
+            if taking.unseen and form is None:
+                taking.look(chosen({}))
+            del data  # or it would be held twice until the next piece comes
+        if form is not None:
+            form.finish()
+        fields = form.fields if form else {}
+        media_type = await taking.finished(chosen(fields))
+        service.quotas.check_bytes(caller, taking.size)
+        yield Upload(taking, media_type, form.file_name if form else None, fields)
+        service.quotas.sent(caller, taking.size)
 
 
 class _Taking:
@@ -113,20 +119,26 @@ class _Taking:
     @property
     def unseen(self) -> bool:
         """Whether enough has come to tell what it is, and nobody has looked."""
-        return self._media_type is None and len(self._head) == _HEAD_BYTES and not self._head.startswith(_ZIP)
+        return self._media_type is None and self._size >= _HEAD_BYTES and not self._start.startswith(_ZIP)
+
+    @property
+    def _start(self) -> bytes:
+        """The first bytes: kept apart only once they were written out."""
+        return bytes(self._held[:_HEAD_BYTES]) if self._blob is None else self._head
 
     async def take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most:
             raise too_large(self._most, remedy=self._smaller)
-        self._head += data[: _HEAD_BYTES - len(self._head)]
+        if self._blob is not None:
+            self._head += data[: _HEAD_BYTES - len(self._head)]
         self._held += data
         # Without memory for more of it, what came is written out at once.
         if len(self._held) >= _PIECE or not self._memory.hold(len(self._held)):
             await self._write()
 
     def look(self, pipeline: Pipeline) -> str:
-        self._media_type = pipeline.sniffed(BytesIO(self._head))
+        self._media_type = pipeline.sniffed(BytesIO(self._start))
         return self._media_type
 
     async def finished(self, pipeline: Pipeline) -> str:
@@ -154,6 +166,7 @@ class _Taking:
     async def _write(self) -> None:
         if self._blob is None:
             opening = _writing(self._service, self._service.app.blobs, self._tenant)
+            self._head = self._start
             self._blob = await self._stack.enter_async_context(opening)
             if self._head.startswith(_ZIP):
                 # A draft cannot be read.
