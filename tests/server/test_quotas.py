@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import socket
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,7 @@ from forebay.model.query import Query
 from forebay.server import quotas
 from forebay.settings import load
 from tests.limits.ground import until
-from tests.server.ground import DOCUMENT, PDF, Service, problem, serving
+from tests.server.ground import DOCUMENT, PDF, Service, problem, received, serving
 
 
 def app_with(tmp_path: Path, **settings: object) -> Forebay:
@@ -72,6 +77,96 @@ def test_a_document_that_is_announced_as_too_many_bytes_is_refused_before_it_is_
         told = service.say(f"{head}Content-Length: 5001\r\n\r\n".encode())
         assert told.startswith(b"HTTP/1.1 429 "), told
         assert b"tenant_quota" in told
+
+
+AT_ONCE = 40
+JSON = {"content-type": "application/json"}
+
+
+def at_once(service: Service, path: str, bodies: Sequence[bytes], headers: Mapping[str, str]) -> Counter[int]:
+    """The statuses of requests on a connection each: all are sent, but for their last byte, before any can end."""
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    found: Counter[int] = Counter()
+    with ExitStack() as stack:
+        lines = [stack.enter_context(socket.create_connection(service.place, 20)) for _ in bodies]
+        for line, body in zip(lines, bodies, strict=True):
+            length = "" if "transfer-encoding" in headers else f"Content-Length: {len(body)}\r\n"
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{more}{length}Connection: close\r\n\r\n"
+            line.sendall(head.encode() + body[:-1])
+        for line, body in zip(lines, bodies, strict=True):
+            with suppress(OSError):  # it was refused already
+                line.sendall(body[-1:])
+        for line in lines:
+            found[int(received(line)[9:12] or 0)] += 1
+    return found
+
+
+def in_chunks(body: bytes) -> bytes:
+    return b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+def tasks() -> list[bytes]:
+    return [json.dumps({"kind": "x", "payload": n}).encode() for n in range(AT_ONCE)]
+
+
+def test_quotas_of_jobs_and_tasks_hold_for_many_at_once(tmp_path: Path) -> None:
+    with app_with(tmp_path, tenant_max_jobs=2, tenant_max_tasks=5) as app, serving(app, keyed=True) as service:
+        ann, bob = service.keyed("submit", tenant="ann"), service.keyed("submit", tenant="bob")
+        documents = [DOCUMENT + b"%" * n for n in range(AT_ONCE)]
+        assert at_once(service, "/v1/jobs", documents, PDF | ann) == {202: 2, 429: AT_ONCE - 2}
+        assert at_once(service, "/v1/tasks", tasks(), JSON | bob) == {202: 5, 429: AT_ONCE - 5}
+        assert app.ledger.open_job_count("ann") == 2
+        assert sum(app.ledger.count(tenant="bob").values()) == 5
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_quota_of_bytes_holds_for_many_at_once(tmp_path: Path, *, announced: bool) -> None:
+    documents = [DOCUMENT + b"%" * (60_000 + n) for n in range(AT_ONCE)]
+    with app_with(tmp_path, tenant_max_daily_bytes=100_000) as app, serving(app, keyed=True) as service:
+        headers = PDF | service.keyed("submit", tenant="ann")
+        if announced:
+            found = at_once(service, "/v1/jobs", documents, headers)
+            assert found[202] == 1
+        else:
+            chunked = [in_chunks(each) for each in documents]
+            found = at_once(service, "/v1/jobs", chunked, headers | {"transfer-encoding": "chunked"})
+            # Each holds what came of it, so that all may be refused.
+            assert found[202] <= 1
+        assert app.ledger.open_job_count("ann") == found[202]
+
+
+def test_without_quotas_all_that_come_at_once_are_taken(service: Service) -> None:
+    """The control of the tests above."""
+    ann = service.keyed("submit", tenant="ann")
+    assert at_once(service, "/v1/tasks", tasks(), JSON | ann) == {202: AT_ONCE}
+
+
+def test_what_a_refused_request_held_is_given_back(tmp_path: Path) -> None:
+    bounds = {"tenant_max_jobs": 1, "tenant_max_tasks": 3, "tenant_max_daily_bytes": len(DOCUMENT) + 1000}
+    with app_with(tmp_path, **bounds) as app, serving(app, keyed=True) as service:
+        ann = service.keyed("submit", tenant="ann")
+        once = {**ann, "idempotency-key": "once"}
+        assert service.post("/v1/tasks", json={"kind": "x"}, headers=once).status_code == 202
+        for n in range(3):
+            problem(service.post("/v1/jobs", content=b"no document" * 80, headers=PDF | ann), 415, "unsupported_format")
+            another = {"kind": "x", "payload": n}
+            assert service.post("/v1/tasks", json=another, headers=once).status_code == 422
+        assert sent(service, ann) == 202
+        assert sent(service, ann) == 429
+        assert service.post("/v1/tasks", json={"kind": "x"}, headers=ann).status_code == 202
+
+
+def test_a_request_that_finds_what_was_stored_before_takes_no_place(tmp_path: Path) -> None:
+    with app_with(tmp_path, tenant_max_tasks=3) as app, serving(app, keyed=True) as service:
+        ann = service.keyed("submit", tenant="ann")
+        again = {**ann, "idempotency-key": "once"}
+        found = [service.post("/v1/tasks", json={"kind": "x"}, headers=again).status_code for _ in range(4)]
+        assert found == [202] * 4
+        assert [service.post("/v1/tasks", json={"kind": "x"}, headers=ann).status_code for _ in range(3)] == [
+            202,
+            202,
+            429,
+        ]
 
 
 def test_a_key_may_send_so_many_requests_in_a_minute(tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ async def submit(
             f"Tasks of the kind {order.kind} are parts of jobs.",
             remedy="Hand in a document: POST /v1/jobs.",
         )
-    await service.quotas.admit_task(caller)
-    done = await service.ask(_submit, service, order, idempotency_key, caller)
+    async with service.quotas.task(caller) as allowance:
+        done = await service.ask(_submit, service, order, idempotency_key, caller)
+        allowance.settle(is_new=done.outcome != "existing")
     location = f"/v1/tasks/{done.id}"
     headers = {"location": location}
     if done.outcome == "existing":

@@ -20,6 +20,7 @@ from forebay.pipelines.pipeline import Pipeline
 from forebay.server.bodies import check_length, in_time, too_large
 from forebay.server.callers import Caller
 from forebay.server.multipart import Form
+from forebay.server.quotas import Allowance
 from forebay.server.service import Service
 from forebay.server.upload_room import Held, is_small
 
@@ -47,11 +48,13 @@ class Upload:
         media_type: str,
         name: str | None,
         fields: Mapping[str, str],
+        allowance: Allowance,
     ) -> None:
         self._taken = taken
         self._media_type = media_type
         self._name = name
         self.fields = fields
+        self.allowance = allowance
 
     def named(self, name: str | None) -> intake.Document:
         """Blocking: all of a document may have to be read for what it is known by."""
@@ -74,12 +77,13 @@ async def received(
     said = request.headers.get("content-type", "")
     form = Form(said) if said.lower().startswith(_FORM) else None
     length = check_length(request, most if form is None else most + _FORM_BYTES, remedy=smaller)
-    await service.quotas.admit_job(caller, length)
     async with AsyncExitStack() as stack:
+        allowance = await stack.enter_async_context(service.quotas.job(caller, length))
         memory = stack.enter_context(service.uploads.enter(caller.flow, small=is_small(request)))
         taking = _Taking(service, caller.own_tenant, most, smaller, memory, stack)
         async for data in in_time(request, service.slow_after_s, still_here):
             await taking.take(data if form is None else form.feed(data))
+            allowance.hold(taking.size)
             # Fields that follow the file may yet choose another pipeline.
             if taking.unseen and form is None:
                 taking.look(chosen({}))
@@ -88,9 +92,7 @@ async def received(
             form.finish()
         fields = form.fields if form else {}
         media_type = await taking.finished(chosen(fields))
-        service.quotas.check_bytes(caller, taking.size)
-        yield Upload(taking, media_type, form.file_name if form else None, fields)
-        service.quotas.sent(caller, taking.size)
+        yield Upload(taking, media_type, form.file_name if form else None, fields, allowance)
 
 
 class _Taking:
