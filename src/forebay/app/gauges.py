@@ -100,6 +100,10 @@ class FleetGauges:
                 return self._snapshot if steady() < self._turn_ends_at else None
             if self._reading is reading:
                 self._reading, self._snapshot, self._read_at = None, None, steady()
+                if steady() >= self._begun_at + TURN_S:
+                    # It is so old that another process may have the turn by now.
+                    self._read_at = -FRESH_S
+                    return None
                 self._snapshot = _result(reading)
                 self._turn_ends_at = self._begun_at + TURN_S
             return self._snapshot

@@ -17,7 +17,7 @@ from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
 from forebay.rules import forecast
 from forebay.rules.admission import CUT_OFF, TIMED_OUT
-from forebay.rules.limit_state import held_for
+from forebay.rules.limit_state import late_after
 from forebay.stores.limit_base import LimitStore
 
 LINGER_S = 0.002
@@ -250,7 +250,8 @@ class Line:
         call, terms = self._open[call_id](), self.terms
         if outcome in {CUT_OFF, TIMED_OUT} and call is not None and terms is not None and not terms["stops"]:
             now = steady()
-            self._cut_off[call_id] = now + held_for(terms) / 1000 - self.age_s(call, now)
+            held_s = (call.late + terms["transit"] + terms["call"]) / 1000
+            self._cut_off[call_id] = now + held_s - self.age_s(call, now)
 
     @property
     def given_back(self) -> int:
@@ -454,6 +455,8 @@ class Line:
         self._clock.note(answer["now"], asked_at, now, generation=answer["gen"], offset=answer["offset"])
         if answer["shut"] > 0 or self._generation not in {-1, answer["gen"]}:
             self._shut_at = max(self._shut_at, answer["now"])
+        # Also one that is over by now.
+        self._shut_at = max(self._shut_at, answer["began"])
         self._generation = answer["gen"]
         self._seen, self._seen_at = answer["now"], asked_at
         if answer["terms"]:
@@ -564,8 +567,8 @@ class Line:
 
         After news of a cool-down, a pause or a loss, a grant from before must be as fresh as where windows count.
         """
-        late = call.late if call.at > self._shut_at else min(call.late, self._start)
-        return late / 1000
+        allowed = late_after(self.terms) if self.terms is not None and call.at > self._shut_at else self._start
+        return min(call.late, allowed) / 1000
 
     @property
     def _start(self) -> int:

@@ -256,7 +256,7 @@ class Answer(TypedDict):
     one entry when the process knows others. `wakes`: sessions that were given something just now. `used` and `sums`:
     calls in progress, and what each window counts; `level`: of the cool-down; `cut_off`: how many of the calls in
     progress were cut off; `offset`: of the store's clock, which instants of another offset cannot be compared with;
-    `shut`: for how long a pause, a cool-down or a loss keeps everybody out.
+    `shut`: for how long a pause, a cool-down or a loss keeps everybody out; `began`: when the last cool-down did.
     """
 
     status: str
@@ -278,3 +278,4 @@ class Answer(TypedDict):
     cut_off: int
     offset: int
     shut: int
+    began: int

@@ -56,7 +56,7 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     wakes = _serve(record, ask["sid"], terms, now)
     answer = _answer(record, seat, now)
     answer["lost"] = lost
-    answer["starts"] = [{"id": call_id, "at": now, "late": state.late_after(terms)} for call_id in restamped]
+    answer["starts"] = [{"id": call_id, "at": now, "late": state.late_now(record)} for call_id in restamped]
     answer["wakes"] = wakes
     answer["others"] = sum(
         run["count"] for sid, other in record["seats"].items() if sid != ask["sid"] for run in other["runs"]
@@ -98,6 +98,7 @@ def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
         "cut_off": 0,
         "offset": record["offset"],
         "shut": 0,
+        "began": record["cool"]["began"],
     }
 
 
@@ -176,7 +177,7 @@ def _restamp(record: Record, seat: Seat, call_id: int, terms: Terms, now: int) -
         state.uncount(record, call["units"], call["at"], now)
         state.count(record, call["units"], now)
     call["at"] = now
-    call["until"] = now + state.held_for(terms)
+    call["until"] = now + state.held_for(record, terms)
     return True
 
 
@@ -311,7 +312,7 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
     seat, run = record["seats"][place.sid], place.run
     call_id = seat["next"]
     seat["next"] += 1
-    until = now + state.held_for(terms)
+    until = now + state.held_for(record, terms)
     call: Call = {"id": call_id, "at": now, "until": until, "units": run["units"], "label": run["label"]}
     if run["key"]:
         call["key"] = run["key"]
@@ -329,7 +330,7 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
                 "count": 1,
                 "first": call_id,
                 "at": now,
-                "late": state.late_after(terms),
+                "late": state.late_now(record),
             }
         )
     record["virtual"] = max(record["virtual"], run["tag"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from forebay.errors import BadInput
 from forebay.ids import shown
@@ -112,7 +112,7 @@ def configured(record: Record | None, name: str, layer: Layer, raw: int, *, vers
     # Made before anything is changed: what does not hold together is refused.
     eras = _eras(name, [*layers, layer], now)
     record["layers"] = [*layers, layer]
-    _enter(record, eras)
+    _enter(record, eras, now)
     if forgot:
         limit_state.hold_back(record, eras[0]["terms"], now)
     return record
@@ -138,7 +138,7 @@ def cleared(record: Record, name: str, layer_name: str, raw: int) -> Record | No
         )
     eras = _eras(name, layers, now)
     record["layers"] = layers
-    _enter(record, eras)
+    _enter(record, eras, now)
     return record
 
 
@@ -153,16 +153,53 @@ def _eras(name: str, layers: list[Layer], now: int) -> list[Era]:
     ]
 
 
-def _enter(record: Record, eras: list[Era]) -> None:
+def _enter(record: Record, eras: list[Era], now: int) -> None:
     """Usage is kept: a window that is new counts what is known of its unit."""
     before = record["logs"]
+    sources = log_sources(record["eras"], eras, before)
+    carried = carry_over(record["eras"], eras)
     record["logs"] = {}
-    for name, source in log_sources(record["eras"], eras, before).items():
+    for name, source in sources.items():
         log = before.get(source, {"sum": 0, "items": []})
-        record["logs"][name] = {"sum": log["sum"], "items": [*log["items"]]}
+        items = [each if at % 2 else each + carried.shift for at, each in enumerate(log["items"])]
+        record["logs"][name] = {"sum": log["sum"], "items": items}
     record["eras"] = eras
     record["tv"] += 1
     record["v"] += 1
+    _count_open_calls(record, [name for name, source in sources.items() if not source], carried, now)
+
+
+class CarryOver(NamedTuple):
+    """What earlier grants mean under new terms.
+
+    Their calls may start `shift` later after the grant than those of new grants, so they count that much longer. A call
+    that was granted in the last `young` ms may not have started yet; it arrives within `transit` of its start.
+    """
+
+    shift: int
+    young: int
+    transit: int
+
+
+def carry_over(before: list[Era], after: list[Era]) -> CarryOver:
+    """Return it; where no window counts calls, nothing changes for those that were granted before."""
+    late = max((limit_state.late_after(era["terms"]) for era in before), default=0)
+    transit = max((era["terms"]["transit"] for era in before), default=0)
+    has_windows = any(era["terms"]["windows"] for era in after)
+    shift = late - min(limit_state.late_after(era["terms"]) for era in after) if has_windows else 0
+    return CarryOver(max(0, shift), late, transit)
+
+
+def _count_open_calls(record: Record, windows: list[str], carried: CarryOver, now: int) -> None:
+    """Count calls that are out in the windows that have no history, and wait for those that may still start late."""
+    calls = sorted((call for seat in record["seats"].values() for call in seat["calls"]), key=lambda call: call["at"])
+    for window in limit_state.counted(record):
+        if window.name in windows:
+            for call in calls:
+                at = call["at"] + carried.shift
+                logs.add(limit_state.log_of(record, window.name), at, call["units"].get(window.unit, 0), window.wide)
+    if carried.shift and any(call["at"] + carried.young > now for call in calls):
+        record["hold"] = max(record["hold"], now + carried.young + carried.transit)
 
 
 def log_sources(before: list[Era], after: list[Era], names: Iterable[str]) -> dict[str, str]:

@@ -76,13 +76,19 @@ def late_after(terms: Terms) -> int:
     return terms["start"] if terms["windows"] else max(terms["start"], LATE)
 
 
-def held_for(terms: Terms) -> int:
+def late_now(record: Record) -> int:
+    """Return the same for grants that are made now: under terms to come, too, their calls must have started in time."""
+    return min(late_after(era["terms"]) for era in record["eras"])
+
+
+def held_for(record: Record, terms: Terms) -> int:
     """Return how long after its grant a call may be in progress."""
-    return late_after(terms) + terms["transit"] + terms["call"]
+    return late_now(record) + terms["transit"] + terms["call"]
 
 
 def hold_back(record: Record, terms: Terms, now: int) -> None:
-    wait = held_for(terms)
+    # What was forgotten may have been granted under other terms.
+    wait = max(terms["start"], LATE) + terms["transit"] + terms["call"]
     for _, wide in widths(terms):
         wait = max(wait, wide)
     record["hold"] = max(record["hold"], now + wait)

@@ -42,7 +42,7 @@ def ask_text(ask: Ask) -> str:
 def answer_of(text: bytes) -> Answer:
     """From a list in the order of exchange.lua."""
     found: Any = json.loads(text.decode())  # twice as fast as from bytes
-    status, now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, *lists = found
+    status, now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, *lists = found
     grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
     for wait in waits:
         wait["by"] = wait["by"] or []
@@ -68,6 +68,7 @@ def answer_of(text: bytes) -> Answer:
         "cut_off": cut_off,
         "offset": offset,
         "shut": shut,
+        "began": began,
     }
 
 

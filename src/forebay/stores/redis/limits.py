@@ -30,7 +30,7 @@ _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
 _READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
-_KEPT = frozenset({"v", "last", "logs"})
+_KEPT = frozenset({"v", "last", "logs", "hold"})
 _COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
 _PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool", "asked"}
 
@@ -143,18 +143,19 @@ class RedisLimits:
         old, new = dict(before or {}), dict(changed)
         parts = {part for part in (*old, *new) if part not in new or part not in old or old[part] != new[part]}
         key = self._key(limit)
-        logs_changed = "logs" in parts and "eras" not in parts  # else they follow from the windows
-        if before is None or logs_changed or "offset" in parts or not parts <= _PARTS or not parts <= {*new}:
+        by_hand = not parts.isdisjoint({"logs", "hold"}) and "eras" not in parts  # else they follow from the windows
+        if before is None or by_hand or "offset" in parts or not parts <= _PARTS or not parts <= {*new}:
             return bool(self._swap.run(self._links, key, mark, codec.record_text(changed)))
         if not parts:
             return True
         same = codec.parts_text({part: old[part] for part in _COMPARED if part in old})
         patch = codec.parts_text({part: new[part] for part in parts - _KEPT})
-        sources = ""
-        if "logs" in parts:
+        sources = carried = ""
+        if "eras" in parts:
             sources = codec.text(actions.log_sources(before["eras"], changed["eras"], before["logs"]))
+            carried = codec.text(actions.carry_over(before["eras"], changed["eras"]))
         raised = changed["v"] - before["v"]
-        return bool(self._patch.run(self._links, key, same, patch, sources, raised, changed["last"]))
+        return bool(self._patch.run(self._links, key, same, patch, sources, raised, changed["last"], carried))
 
     def names(self) -> list[str]:
         start, end = self._key("*").split("*")

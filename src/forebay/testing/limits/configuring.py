@@ -14,10 +14,13 @@ from forebay.stores.limit_base import LimitStore
 from forebay.testing.limits.bounding import most_in
 from forebay.testing.limits.case import (
     HELD,
+    HELD_WITH_WINDOWS,
     LATE,
     LEASE,
     MINUTE,
     SECOND,
+    START,
+    TRANSIT,
     LimitCase,
     clear,
     define,
@@ -38,6 +41,69 @@ def in_flight(process: Process) -> int:
 
 
 class ConfigPromises(LimitCase):
+    def test_windows_that_are_added_count_what_is_out_and_wait_until_it_has_started(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, 10)
+        clock.move(1)
+        assert len(a.wants(4)) == 4
+        clock.move(SECOND)
+        define(store, 10, [(5, 10.0)])
+        assert stored(store)["logs"]["calls/10000"]["sum"] == 4
+        # A process that has not heard of it may start its calls until they are 2 s old.
+        clock.move(2 * SECOND + TRANSIT - 1)
+        assert b.wants() == []
+        clock.move(1)
+        assert len(b.asks()) == 1
+        assert b.wants() == []
+        clock.move(10 * SECOND + LATE + 2 * SECOND - START - 3 * SECOND - TRANSIT - 1)
+        assert b.asks() == []
+        clock.move(1)
+        assert len(b.asks()) == 1
+
+    def test_windows_that_are_added_wait_for_nothing_where_all_calls_have_started(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, 10)
+        a.wants(4)
+        clock.move(2 * SECOND)
+        define(store, 10, [(5, 10.0)])
+        assert len(b.wants()) == 1
+
+    def test_a_time_without_windows_makes_no_grant_that_outlasts_it(
+        self, store: LimitStore, clock: HandClock, a: Process
+    ) -> None:
+        define(store, 10, [(5, 10.0)])
+        put(store, "override", for_ms=30 * SECOND, windows=[])
+        clock.move(1)
+        a.wants()
+        assert [grant["late"] for grant in a.grants] == [START]
+        assert stored(store)["seats"]["a"]["calls"][0]["until"] == clock.shown + HELD_WITH_WINDOWS
+
+    def test_a_start_that_is_narrowed_keeps_what_was_granted_for_longer(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, None, [(1, 10.0)], start_within_s=1.25)
+        a.wants()
+        define(store, None, [(1, 10.0)], start_within_s=0.25)
+        clock.move(10 * SECOND + LATE + SECOND - 1)
+        assert b.wants() == []
+        clock.move(1)
+        assert len(b.asks()) == 1
+
+    def test_what_never_counted_in_a_window_is_not_taken_back_from_others(
+        self, store: LimitStore, clock: HandClock, a: Process, b: Process
+    ) -> None:
+        define(store, 100)
+        out = a.wants(5)
+        clock.move(3 * SECOND)
+        define(store, 100, [(10, 3600.0)])
+        assert len(b.wants(9)) == 5
+        a.ends(out, "unsent")
+        a.exchanges()
+        assert stored(store)["logs"]["calls/3600000"]["sum"] == 5
+        assert len(b.asks()) == 4
+
     def test_each_layer_goes_before_those_below_it_in_whatever_order_they_come(
         self, store: LimitStore, a: Process
     ) -> None:

@@ -10,7 +10,6 @@ from forebay.model.limit_record import Record
 from forebay.stores.limit_base import LimitStore
 from forebay.testing.limits.case import (
     HELD,
-    HELD_WITH_WINDOWS,
     LATE,
     LEASE,
     MINUTE,
@@ -158,9 +157,7 @@ class MemoryPromises(LimitCase):
         assert (answer["lost"], answer["gen"]) == (1, 1)
         assert len(a.wants(3)) == 3
 
-    @pytest.mark.parametrize(
-        ("windows", "wait"), [([(3, 1.0)], HELD_WITH_WINDOWS), ([(3, 1.0), (9, 600.0)], 10 * MINUTE + LATE)]
-    )
+    @pytest.mark.parametrize(("windows", "wait"), [([(3, 1.0)], HELD), ([(3, 1.0), (9, 600.0)], 10 * MINUTE + LATE)])
     def test_it_waits_for_the_longest_that_anything_could_matter(
         self, store: LimitStore, clock: HandClock, a: Process, windows: list[tuple[int, float]], wait: int
     ) -> None:

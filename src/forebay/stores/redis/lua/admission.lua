@@ -32,11 +32,12 @@ local function new_answer(record, seat, now, status)
     grants = status == 'late' and {} or seat.out,
     starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = sessions,
     used = 0, sums = {}, level = 0, cut_off = 0, offset = record.offset, shut = 0,
+    began = record.cool.began,
   }
 end
 
 local function unknown(now)
-  return new_answer({v = 0, gen = 1, tv = 0, offset = 0, seats = {}}, new_seat(), now, 'unknown')
+  return new_answer({v = 0, gen = 1, tv = 0, offset = 0, cool = {began = 0}, seats = {}}, new_seat(), now, 'unknown')
 end
 
 local function logical(record, raw, seen, elapsed)
@@ -67,12 +68,20 @@ local function late_after(terms)
   return #terms.windows > 0 and terms.start or max(terms.start, LATE)
 end
 
-local function held_for(terms)
-  return late_after(terms) + terms.transit + terms.call
+local function late_now(record)
+  local late = FOREVER
+  for _, era in ipairs(record.eras) do
+    late = min(late, late_after(era.terms))
+  end
+  return late
+end
+
+local function held_for(record, terms)
+  return late_now(record) + terms.transit + terms.call
 end
 
 local function hold_back(record, terms, now)
-  local wait = held_for(terms)
+  local wait = max(terms.start, LATE) + terms.transit + terms.call
   for _, bound in ipairs(terms.windows) do
     wait = max(wait, logs.width(bound, terms))
   end
@@ -258,7 +267,7 @@ local function restamp(record, seat, call_id, terms, now)
     count_units(record, call.units, now)
   end
   call.at = now
-  call['until'] = now + held_for(terms)
+  call['until'] = now + held_for(record, terms)
   return true
 end
 
@@ -415,7 +424,7 @@ local function grant_one(record, place, terms, now, more)
   local seat, run = record.seats[place.sid], place.run
   local call_id = seat.next
   seat.next = seat.next + 1
-  local call_until = now + held_for(terms)
+  local call_until = now + held_for(record, terms)
   local calls = calls_of(seat)
   calls[#calls + 1] = {
     id = call_id, at = now, ['until'] = call_until, units = run.units, label = run.label,
@@ -429,7 +438,7 @@ local function grant_one(record, place, terms, now, more)
   else
     seat.g = seat.g + 1
     seat.out[#seat.out + 1] = {
-      g = seat.g, run = run.id, count = 1, first = call_id, at = now, late = late_after(terms),
+      g = seat.g, run = run.id, count = 1, first = call_id, at = now, late = late_now(record),
     }
   end
   record.virtual = max(record.virtual, run.tag)
@@ -639,7 +648,7 @@ local function decide(record, ask, raw)
     seat.n = ask.n
     for _, call_id in ipairs(ask.starts) do
       if restamp(record, seat, call_id, terms, now) then
-        starts[#starts + 1] = {id = call_id, at = now, late = late_after(terms)}
+        starts[#starts + 1] = {id = call_id, at = now, late = late_now(record)}
       end
     end
     line_up(record, seat, ask.runs, terms)

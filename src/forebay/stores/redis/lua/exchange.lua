@@ -20,7 +20,7 @@ end
 
 local function answered(a)
   return cjson.encode({
-    a.status, a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level, a.cut_off, a.offset, a.shut,
+    a.status, a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level, a.cut_off, a.offset, a.shut, a.began,
     a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums,
   })
 end

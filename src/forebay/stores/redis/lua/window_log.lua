@@ -138,6 +138,18 @@ function logs.free_in(log, now, wide, n, units)
   return instant + wide - now + laps * wide
 end
 
+function logs.shifted(items, ms)
+  if ms == 0 then
+    return items
+  end
+  local moved = {}
+  for at = 1, #items, SIZE do
+    local instant, units = entry(items, at)
+    moved[#moved + 1] = struct.pack(ENTRY, instant + ms, units)
+  end
+  return table.concat(moved)
+end
+
 -- As readers have it, and back.
 function logs.listed(log)
   local items = {}
