@@ -63,27 +63,43 @@ def tags(
     tails: Mapping[tuple[Line, str], int],
     crowds: Mapping[tuple[Line, str], int],
 ) -> list[int]:
-    """Return one tag for each place.
+    """Return one tag for each place."""
+    return Tagger(heads, tails, crowds).tags(places)
+
+
+class Tagger:
+    """Gives tags to places that come in parts, as if they came at once.
 
     `heads` has the lowest tag of a line, `tails` the highest of a flow in a line, `crowds` how many flows of a tenant
     stand in a line.
     """
-    last: dict[tuple[Line, str], int] = {}
-    steps: dict[tuple[Line, str], int] = {}
-    crowd = dict(crowds)
-    given = []
-    for line, flow, tenant in places:
-        head = heads.get(line, 0)
+
+    def __init__(
+        self,
+        heads: Mapping[Line, int],
+        tails: Mapping[tuple[Line, str], int],
+        crowds: Mapping[tuple[Line, str], int],
+    ) -> None:
+        self._heads = heads
+        self._last = dict(tails)
+        self._steps: dict[tuple[Line, str], int] = {}
+        self._crowds = dict(crowds)
+
+    def tags(self, places: Iterable[Place]) -> list[int]:
+        return [self._tag(*place) for place in places]
+
+    def _tag(self, line: Line, flow: str | None, tenant: str | None) -> int:
+        head = self._heads.get(line, 0)
         if flow is None:
-            given.append(head + 1)
-            continue
+            return head + 1
         key = (line, flow)
-        tail = last.get(key, tails.get(key, 0))
-        if key not in steps:
-            steps[key] = 1 if tenant is None else _step(crowd, (line, tenant), joins=tail < max(head, 1))
-        last[key] = max(tail, head) + steps[key]
-        given.append(last[key])
-    return given
+        tail = self._last.get(key, 0)
+        step = self._steps.get(key)
+        if step is None:
+            step = 1 if tenant is None else _step(self._crowds, (line, tenant), joins=tail < max(head, 1))
+            self._steps[key] = step
+        tag = self._last[key] = max(tail, head) + step
+        return tag
 
 
 def _step(crowd: dict[tuple[Line, str], int], key: tuple[Line, str], *, joins: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -44,6 +45,9 @@ class Tally(NamedTuple):
     def plus(self, other: Tally) -> Tally:
         return Tally(*map(sum, zip(self, other, strict=True)))
 
+    def times(self, count: int) -> Tally:
+        return Tally(*(n * count for n in self))
+
 
 _OF = {
     Status.PENDING: Tally(open_count=1),
@@ -61,6 +65,13 @@ def tally(role: Role, before: Status | None, after: Status) -> Tally:
     if before is None:
         return _OF[after].plus(Tally(chunk_count=1))
     return _OF[after].plus(Tally(*(-n for n in _OF[before])))
+
+
+def joined(job: Job, roles: Iterable[Role]) -> Job:
+    """Count new tasks of these roles."""
+    for role, count in Counter(roles).items():
+        job = counted(job, tally(role, None, Status.PENDING).times(count))
+    return job
 
 
 def counted(job: Job, change: Tally) -> Job:

@@ -61,7 +61,15 @@ def create(new: NewTask | NewJob, now: float) -> Unit:
         unit = Unit(None, {})
         unit.put(new_task(new, None, now))
         return unit
-    job = Job(
+    unit = Unit(new_job(new, now), {})
+    add(unit, new.tasks, now)
+    unit.note(created(new), now)
+    return unit
+
+
+def new_job(new: NewJob, now: float) -> Job:
+    """The job before its tasks are counted."""
+    return Job(
         id=new.id,
         pipeline=new.pipeline,
         tenant=new.tenant,
@@ -77,11 +85,11 @@ def create(new: NewTask | NewJob, now: float) -> Unit:
         merge_json=rollup.merge_template(new.merge),
         callback_json=None if new.callback is None else new.callback.to_json(),
     )
-    unit = Unit(job, {})
-    add(unit, new.tasks, now)
+
+
+def created(new: NewJob) -> Event:
     chunks = sum(task.role is Role.CHUNK for task in new.tasks)
-    unit.note(Event(name="job_created", fields={"chunks": chunks}), now)
-    return unit
+    return Event(name="job_created", fields={"chunks": chunks})
 
 
 def new_task(new: NewTask, job: Job | None, now: float) -> Task:
@@ -119,11 +127,13 @@ def new_task(new: NewTask, job: Job | None, now: float) -> Task:
 
 def add(unit: Unit, tasks: Sequence[NewTask], now: float) -> None:
     """Put new tasks into a job; one that is there already stays as it is."""
+    roles = []
     for new in tasks:
         if new.id not in unit.tasks:
-            task = new_task(new, unit.job, now)
-            unit.put(task)
-            _count(unit, task.role, None, task.status)
+            unit.put(new_task(new, unit.job, now))
+            roles.append(new.role)
+    if unit.job is not None:
+        unit.job = rollup.joined(unit.job, roles)
 
 
 def claim(unit: Unit, task: Task, *, session_id: str, n: int, grace_s: float, now: float) -> Task:

@@ -53,6 +53,25 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
     settings: Mapping[str, str]
     prepared = False
     """For whoever has statements to prepare once for each connection."""
+    farewell: psycopg.Error | None = None
+    """Why the server ended the connection, if it said so while nothing was asked of it."""
+
+    def hear_farewell(self) -> psycopg.Error | None:
+        """Return why the server ended the connection, if it has."""
+        if self.farewell is None and not self.closed:
+            with suppress(psycopg.Error):
+                asked = select.poll()
+                asked.register(self.pgconn.socket, select.POLLIN)
+                if asked.poll(0):
+                    self.pgconn.consume_input()
+                    self.pgconn.is_busy()  # has libpq read it
+        return self.farewell
+
+    def hear(self, said: psycopg.errors.Diagnostic) -> None:
+        """Keep what the server said last before it ended the connection."""
+        if said.severity_nonlocalized == "FATAL" and said.sqlstate is not None:
+            with suppress(KeyError):
+                self.farewell = psycopg.errors.lookup(said.sqlstate)(said.message_primary)
 
     def wait(self, gen: Any, interval: float = _INTERVAL_S, timeout: float | None = None) -> Any:  # noqa: ANN401 - psycopg's
         if timeout is not None:
@@ -159,6 +178,7 @@ class Server:
         link = Link.connect(autocommit=True, prepare_threshold=None, **options)  # type: ignore[arg-type]
         link.settings = self._settings
         link.timeout_s = self._timeout_s
+        link.add_notice_handler(link.hear)
         # Spread, so that connections that were opened together are not all opened anew together.
         link.expires_at = time.monotonic() + LIFETIME_S * random.uniform(0.8, 1.0)  # noqa: S311 - only a spread
         _OPEN.add(link)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.adapt import Transformer
-from psycopg.pq import ExecStatus
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 
 from forebay.stores.postgres.binding import bound
@@ -122,6 +122,9 @@ class Driver:
         """The rows of each; the first error is raised when all is read, and nothing after it was done."""
         link = self._link
         pgconn = link.pgconn
+        if self._begun and (farewell := link.hear_farewell()) is not None:
+            link.close()
+            raise farewell
         pgconn.enter_pipeline_mode()
         try:
             known = _PREPARED.setdefault(link, set())
@@ -139,11 +142,17 @@ class Driver:
                     pgconn.send_query_prepared(name, values, result_format=_BINARY)
             pgconn.pipeline_sync()
             replies = _received(link, unknown, known)
-        except BaseException:
+        except BaseException as error:
+            farewell = link.hear_farewell() if isinstance(error, psycopg.OperationalError) else None
             # Half of a conversation is of no use to the next one.
             link.close()
-            raise
-        pgconn.exit_pipeline_mode()
+            if farewell is None:
+                raise
+            raise farewell from error
+        if pgconn.status == ConnStatus.BAD:
+            link.close()
+        else:
+            pgconn.exit_pipeline_mode()
         for reply in replies:
             if reply.status == ExecStatus.FATAL_ERROR:
                 raise psycopg.errors.error_from_result(reply)
@@ -165,8 +174,15 @@ def _received(link: Link, unknown: list[bytes], known: set[bytes]) -> list[PGres
             elif prepared.status == ExecStatus.FATAL_ERROR:
                 replies.append(prepared)
         replies.append(_reply(link, until))
+        if _is_last_word(replies[-1]) and pgconn.status == ConnStatus.BAD:
+            return replies
     _result(link, until)  # the sync
     return replies
+
+
+def _is_last_word(reply: PGresult) -> bool:
+    """Whether a server says why it ends the connection; what libpq says itself has no SQLSTATE."""
+    return reply.status == ExecStatus.FATAL_ERROR and reply.error_field(DiagnosticField.SQLSTATE) is not None
 
 
 def _reply(link: Link, until: float) -> PGresult:

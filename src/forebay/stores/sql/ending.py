@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from forebay.model.exchange import Release, Settle, Settled
 from forebay.model.job import Job, member
-from forebay.model.task import NewTask, Role, Status, Task
+from forebay.model.task import NewTask, Role, Status
 from forebay.rules import announcing, rollup, settlement
 from forebay.rules import unit as units
+from forebay.rules.fairness import Place
 from forebay.rules.rollup import Effect, Ended, Hole
 from forebay.rules.settlement import Ending
-from forebay.stores.sql.lines import Newcomers, place_of, places_of
+from forebay.stores.sql.lines import Newcomers, place_of
 from forebay.stores.sql.rows import Held
 from forebay.stores.sql.statement import Statement, Steps, ask
 from forebay.stores.sql.transaction import Transaction
@@ -212,14 +213,25 @@ class _Added:
 
     def __init__(self, known: set[str]) -> None:
         self.known = known
-        self.tasks: dict[str, Task] = {}
+        self.tasks: dict[str, tuple[NewTask, Job]] = {}
 
     def add(self, tx: Transaction, job: Job, new: Iterable[NewTask]) -> Job:
+        roles = []
         for one in new:
             if one.id not in self.known and one.id not in self.tasks:
-                task = self.tasks[one.id] = units.new_task(one, job, tx.now)
-                job = tx.count(job, task.role, None, task.status)
+                self.tasks[one.id] = (one, job)
+                roles.append(one.role)
+        if roles:
+            job = rollup.joined(job, roles)
+            tx.put_job(job)
         return job
+
+    def places(self) -> set[Place]:
+        alike = {
+            (new.kind, new.limit, new.priority, new.fairness_key, new.tenant, job.id): (new, job.id)
+            for new, job in self.tasks.values()
+        }
+        return {place_of(*each) for each in alike.values()}
 
 
 def _count(tx: Transaction, job_id: str, finished: Sequence[Finished], added: _Added) -> list[Ended]:
@@ -255,7 +267,7 @@ def _holes(tx: Transaction, ended: Sequence[str]) -> Steps[dict[str, list[Hole]]
 def _store(tx: Transaction, added: _Added, changes: dict[str, Effect]) -> Steps[None]:
     """Store what joins the jobs, and their last events; a merge that is there already is left alone."""
     merges = {new.id: (job_id, new) for job_id, change in changes.items() for new in change.tasks}
-    places = {*places_of(added.tasks.values()), *(place_of(new, job_id) for job_id, new in merges.values())}
+    places = {*added.places(), *(place_of(new, job_id) for job_id, new in merges.values())}
     newcomers = Newcomers([*added.tasks, *merges], places)
     answers: list[list[Any]] = []
     if places:
@@ -265,4 +277,5 @@ def _store(tx: Transaction, added: _Added, changes: dict[str, Effect]) -> Steps[
         job = added.add(tx, tx.jobs[job_id], change.tasks)
         for event in change.events:
             job = tx.note(job, event)
-    newcomers.store(tx, list(added.tasks.values()), answers)
+    now = tx.now
+    yield from newcomers.store(tx, (units.new_task(new, job, now) for new, job in added.tasks.values()), answers)

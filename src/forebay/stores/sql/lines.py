@@ -20,7 +20,8 @@ from forebay.stores.sql import rows
 from forebay.stores.sql.statement import Statement, Steps, ask, encode
 from forebay.stores.sql.transaction import Transaction
 
-_STATEMENT_SIZE = 64 * 1024 * 1024  # of payloads in one argument
+_PART_TASKS = 1000
+_PART_SIZE = 16 * 1024 * 1024  # of payloads
 _LEAST_SPARE = 20
 _MOST_CROWD = 8
 _MOST_GUESSED = 16
@@ -259,37 +260,47 @@ class Newcomers:
         # Tokens go on where those of a deleted task ended: a late worker may still hold an old one.
         self.questions = (ask("buried", ids=ids), *ends(places))
 
-    def store(self, tx: Transaction, tasks: Sequence[Task], answers: Sequence[Sequence[Any]]) -> None:
-        """Write them; those that are due get their place in line at once."""
-        if not tasks:
+    def store(self, tx: Transaction, tasks: Iterable[Task], answers: Sequence[Sequence[Any]]) -> Steps[None]:
+        """Write them; those that are due get their place in line at once.
+
+        They are made, and sent, part by part: a server ends a transaction that says nothing for long.
+        """
+        if not answers:
             return
         buried, *known = answers
         tokens = dict(buried)
-        due_ = [task for task in tasks if task.available_at <= tx.now]
-        places = places_of(due_)
-        tags = fairness.tags(places, *_known_ends(*known))
-        tag_of = dict(zip((task.id for task in due_), tags, strict=True))
-        added: list[tuple[Any, ...]] = []
-        payloads: list[str | None] = []
-        size = 0
-        for task in tasks:
-            added.append(_added_row(task, tag_of.get(task.id), tokens.get(task.id, 0)))
-            payloads.append(task.payload_json)
-            size += len(task.payload_json or "")
-            if size > _STATEMENT_SIZE:
-                _write(tx, added, payloads)
-                added, payloads, size = [], [], 0
-        if added:
-            _write(tx, added, payloads)
-        tx.woken = True
+        tagger = fairness.Tagger(*_known_ends(*known))
+        now = tx.now
+        sent = False
+        for part in _parts(tasks):
+            if sent:
+                yield from tx.ask()
+            due_ = [task for task in part if task.available_at <= now]
+            tag_of = dict(zip((task.id for task in due_), tagger.tags(places_of(due_)), strict=True))
+            added = [_added_row(task, tag_of.get(task.id), tokens.get(task.id, 0)) for task in part]
+            _write(tx, added, [task.payload_json for task in part], now)
+            tx.woken = sent = True
 
 
-def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None]) -> None:
+def _parts(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+    part: list[Task] = []
+    size = 0
+    for task in tasks:
+        part.append(task)
+        size += len(task.payload_json or "")
+        if len(part) >= _PART_TASKS or size > _PART_SIZE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _write(tx: Transaction, added: list[tuple[Any, ...]], payloads: list[str | None], now: float) -> None:
     """Many mostly differ by their ids, payloads and places alone: what they have in common goes out once."""
     if len({(*row[1:_TAG], *row[_TAG + 1 :]) for row in added}) == 1 and (step := _step([row[_TAG] for row in added])):
-        _write_alike(tx, added[0], step, [row[0] for row in added], payloads)
+        _write_alike(tx, added[0], [row[0] for row in added], payloads, step=step, now=now)
     else:
-        tx.write("add_tasks", rows=added, payloads=payloads)
+        tx.write("add_tasks", rows=added, payloads=payloads, now=now)
 
 
 def _step(tags: Sequence[int | None]) -> int | None:
@@ -301,9 +312,16 @@ def _step(tags: Sequence[int | None]) -> int | None:
 
 
 def _write_alike(
-    tx: Transaction, first: tuple[Any, ...], step: int, ids: Sequence[str], payloads: Sequence[str | None]
+    tx: Transaction,
+    first: tuple[Any, ...],
+    ids: Sequence[str],
+    payloads: Sequence[str | None],
+    *,
+    step: int,
+    now: float,
 ) -> None:
-    tx.write("add_alike", ids=ids, payloads=payloads, step=step, **dict(zip(_ALIKE, first[1:], strict=True)))
+    alike = dict(zip(_ALIKE, first[1:], strict=True))
+    tx.write("add_alike", ids=ids, payloads=payloads, step=step, now=now, **alike)
 
 
 def add_bulk(tx: Transaction, bulk: Bulk) -> Steps[None]:
@@ -313,7 +331,7 @@ def add_bulk(tx: Transaction, bulk: Bulk) -> Steps[None]:
     task = new_task(bulk.first, None, tx.now)
     tag, following = fairness.tags([place, place], *_known_ends(*answers))
     first = _added_row(task, tag if task.available_at <= tx.now else None, 0)
-    _write_alike(tx, first, following - tag, bulk.ids, bulk.texts)
+    _write_alike(tx, first, bulk.ids, bulk.texts, step=following - tag, now=tx.now)
     tx.woken = True
 
 
@@ -348,7 +366,7 @@ def add_lone(tx: Transaction, new: NewTask) -> Steps[bool]:
 def add(tx: Transaction, tasks: Sequence[Task]) -> Steps[None]:
     if tasks:
         new = Newcomers([task.id for task in tasks], places_of(tasks))
-        new.store(tx, tasks, (yield from tx.ask(*new.questions)))
+        yield from new.store(tx, tasks, (yield from tx.ask(*new.questions)))
 
 
 _ADDED = (

@@ -8,9 +8,9 @@ from typing import Any, TypeGuard
 from forebay.model.bulk import Bulk
 from forebay.model.callback import Endpoint
 from forebay.model.exchange import Acted, Action, Hold, Progress, Release, Remembered, Renewal, Session, Submitted
-from forebay.model.job import NewJob
-from forebay.model.task import NewTask, Task
-from forebay.rules import settlement
+from forebay.model.job import Job, NewJob
+from forebay.model.task import NewTask
+from forebay.rules import rollup, settlement
 from forebay.rules import unit as units
 from forebay.rules.actions import DONE, ROTATE
 from forebay.stores.sql import ending, lines, rows
@@ -68,7 +68,7 @@ def _submit_each(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[li
     stored, *answers = yield from tx.ask(ask("known", ids=doubtful), *newcomers.questions)
     known: dict[str, tuple[type, str | None]] = {row[0]: (NewJob if row[2] else NewTask, row[1]) for row in stored}
     outcomes = []
-    added: list[Task] = []
+    added: dict[str, tuple[NewTask, Job | None]] = {}
     for new in batch:
         if new.id in known:
             same = known[new.id] == (type(new), new.payload_hash)
@@ -76,16 +76,16 @@ def _submit_each(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[li
             continue
         known[new.id] = (type(new), new.payload_hash)
         if isinstance(new, NewTask):
-            added.append(units.new_task(new, None, tx.now))
+            added[new.id] = (new, None)
         else:
-            unit = units.create(new, tx.now)
-            added.extend(unit.tasks.values())
-            if unit.job is not None:
-                tx.add_job(unit.job)
-                for event in unit.events:
-                    tx.add_event(unit.job.id, event.number, event)
+            job = units.new_job(new, tx.now)
+            for task in new.tasks:
+                added.setdefault(task.id, (task, job))
+            tx.add_job(rollup.joined(job, [task.role for task in new.tasks]))
+            tx.note(tx.jobs[job.id], units.created(new))
         outcomes.append(Submitted(new.id, "created"))
-    newcomers.store(tx, added, answers)
+    now = tx.now
+    yield from newcomers.store(tx, (units.new_task(each, job, now) for each, job in added.values()), answers)
     return outcomes
 
 
