@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import resource
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+import apsw
 import pytest
 
 from forebay.model.outcome import Completed
+from forebay.stores.sqlite import connection, files
 from tests.cli.ground import Ground
 
 
@@ -128,3 +134,74 @@ def test_a_wait_that_cannot_be_is_refused_before_anything_is_stored(options: tup
 
 def test_input_and_bulk_exclude_each_other(here: Ground) -> None:
     assert here.run("submit", "-t", "add", "-i", "1", "--bulk", "-").code == 2
+
+
+BULK = b"".join(b'{"n": %d, "filler": "%s"}\n' % (n, b"x" * 1000) for n in range(3000))
+
+
+@contextmanager
+def little_room(pages: int) -> Iterator[None]:
+    """A database that has as many pages has no room left, as on a full disk."""
+
+    def connect(path: Path, *, vfs: str | None = None) -> apsw.Connection:
+        db = connection.connect(path, vfs=vfs)
+        db.execute(f"PRAGMA max_page_count = {pages}")
+        return db
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "connect", connect)
+        yield
+
+
+@contextmanager
+def short_files(most: int) -> Iterator[None]:
+    """Files of this process stop growing, which SQLite takes for a disk that fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("form", ["table", "ndjson", "json"])
+def test_a_bulk_on_a_disk_that_fills_up_says_what_is_stored(form: str, here: Ground) -> None:
+    with little_room(600):
+        broken = here.run("submit", "-t", "add", "--bulk", "-", "-o", form, stdin=BULK)
+    assert broken.code == 5
+    with here.app() as app:
+        stored = sum(app.ledger.count().values())
+    assert 0 < stored < 3000
+    assert len(broken.json if form == "json" else broken.lines) == stored
+    assert f"{stored} of 3000 are stored" in broken.err
+    assert "Nothing was changed" not in broken.err
+    assert f"from line {stored + 1} on" in broken.err
+    rest = here.ok("submit", "-t", "add", "--bulk", "-", stdin=b"".join(BULK.splitlines(keepends=True)[stored:]))
+    assert len(rest.lines) == 3000 - stored
+
+
+def test_a_bulk_with_a_key_goes_on_after_what_is_stored(here: Ground) -> None:
+    with little_room(600):
+        broken = here.run("submit", "-t", "add", "--bulk", "-", "--idempotency-key", "k", stdin=BULK)
+    assert broken.code == 5
+    assert "same --idempotency-key" in broken.err
+    again = here.ok("submit", "-t", "add", "--bulk", "-", "--idempotency-key", "k", stdin=BULK)
+    assert again.lines[: len(broken.lines)] == broken.lines
+    assert len(set(again.lines)) == 3000
+    assert f"{len(broken.lines)} of 3000 submitted before" in again.err
+
+
+def test_a_bulk_says_what_it_does_not_know(here: Ground) -> None:
+    with short_files(2_500_000):
+        broken = here.run("submit", "-t", "add", "--bulk", "-", stdin=BULK)
+    assert broken.code == 5
+    stored = len(broken.lines)
+    assert f"{stored} of 3000 are stored; their ids are printed. Lines {stored + 1} to {stored + 500} may" in broken.err
+
+
+def test_a_bulk_of_which_nothing_is_stored_says_so(here: Ground) -> None:
+    here.ok("submit", "-t", "add")
+    with little_room(50):
+        broken = here.run("submit", "-t", "add", "--bulk", "-", stdin=BULK)
+    assert (broken.code, broken.out) == (5, "")
+    assert "Nothing was changed" in broken.err

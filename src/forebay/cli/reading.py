@@ -31,13 +31,13 @@ def payload(given: str) -> Json:
     return parse(given, max_bytes=_MOST)
 
 
-def payloads(place: str) -> list[Json]:
-    """One payload a line; a bad line is named, and then none of them counts."""
-    found = []
+def payloads(place: str) -> dict[int, Json]:
+    """Return the payload of each line by its number; a bad line is named, and then none of them counts."""
+    found: dict[int, Json] = {}
     for number, each in enumerate(text_of(place).split("\n"), 1):
         if each.strip():
             try:
-                found.append(parse(each, max_bytes=_MOST))
+                found[number] = parse(each, max_bytes=_MOST)
             except BadInput as error:
                 remedy = f"Nothing was submitted. {error.remedy}"
                 raise type(error)(f"Line {number}: {error.what}", remedy=remedy) from None

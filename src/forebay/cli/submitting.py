@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -9,14 +13,17 @@ from cyclopts import Parameter
 from forebay.cli import output
 from forebay.cli.opening import opened
 from forebay.cli.options import Reading, Wait, WaitTimeout
-from forebay.errors import BadInput
+from forebay.errors import BadInput, ForebayError, MaybeApplied, StoreError
 from forebay.model.access import Access
 
 if TYPE_CHECKING:
     from forebay.app.forebay import Forebay
     from forebay.model.exchange import Submitted
+    from forebay.model.payload import Json
 
 _USUAL = Reading()
+_BATCH_LINES = 500
+_BATCH_SIZE = 2 * 1024 * 1024  # of payloads
 
 
 def submit(
@@ -70,22 +77,95 @@ def submit(
             payload = None if given is None else reading.payload(given)
             answers = [app.submit(kind, payload, idempotency_key=idempotency_key, **options)]
         else:
-            payloads = reading.payloads(bulk)
-            keys = idempotency_key and [f"{idempotency_key}-{number}" for number in range(1, len(payloads) + 1)]
-            answers = app.submit_many(kind, payloads, idempotency_keys=keys or None, **options)
+            lines = Lines(kind, reading.payloads(bulk), idempotency_key, options)
+            answers = _submit_lines(app, lines, common, shown=common.output == "table" or not wait)
         return _answer(app, answers, common, one=bulk is None, wait=wait, wait_timeout=wait_timeout)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a bulk by their numbers, and what their tasks have in common."""
+
+    kind: str
+    payloads: dict[int, Json]
+    idempotency_key: str | None
+    options: dict[str, Any]
+
+    def batches(self) -> Iterator[list[tuple[int, Json]]]:
+        """Parts that are stored whole or not at all: each fits into one transaction of any store."""
+        batch: list[tuple[int, Json]] = []
+        size = 0
+        for number, payload in self.payloads.items():
+            length = len(json.dumps(payload))
+            if batch and (len(batch) >= _BATCH_LINES or size + length > _BATCH_SIZE):
+                yield batch
+                batch, size = [], 0
+            batch.append((number, payload))
+            size += length
+        if batch:
+            yield batch
+
+    def submit(self, app: Forebay, batch: list[tuple[int, Json]], *, before: int) -> list[Submitted]:
+        first, last = before + 1, before + len(batch)
+        keys = self.idempotency_key and [f"{self.idempotency_key}-{count}" for count in range(first, last + 1)]
+        payloads = [payload for _, payload in batch]
+        return app.submit_many(self.kind, payloads, idempotency_keys=keys or None, **self.options)
+
+    def broken_off(self, error: ForebayError, batch: list[tuple[int, Json]], *, stored: int) -> ForebayError:
+        """The error of a batch, with what is stored and how to store the rest."""
+        first, last = batch[0][0], batch[-1][0]
+        sure = isinstance(error, StoreError) and not isinstance(error, MaybeApplied)
+        if not stored and sure:
+            return error
+        doubt = "" if sure else f" Lines {first} to {last} may be stored as well."
+        if self.idempotency_key:
+            repeat = "Then repeat the command with the same --idempotency-key: lines that are stored are found again."
+        elif sure:
+            repeat = f"Then submit the rest, from line {first} on (tail -n +{first} FILE)."
+        else:
+            repeat = f"Look which of lines {first} to {last} are stored, then submit the rest, from line {last + 1} on."
+        cause = error.remedy.removeprefix("Nothing was changed. ")
+        return type(error)(
+            f"{stored} of {len(self.payloads)} are stored; their ids are printed.{doubt} {error.what}",
+            remedy=f"{cause} {repeat}".strip(),
+        )
+
+
+def _submit_lines(app: Forebay, lines: Lines, common: Reading, *, shown: bool) -> list[Submitted]:
+    """Print the ids of what is stored as each batch is, but for JSON, which is one list."""
+    answers: list[Submitted] = []
+    for batch in lines.batches():
+        try:
+            stored = lines.submit(app, batch, before=len(answers))
+        except ForebayError as error:
+            if common.output == "json" or not shown:
+                output.write(answers, common.output)
+            raise lines.broken_off(error, batch, stored=len(answers)) from error
+        answers += stored
+        if shown and common.output != "json":
+            _show(stored, common)
+    return answers
+
+
+def _show(answers: list[Submitted], common: Reading) -> None:
+    if common.output == "table":
+        for answer in answers:
+            output.line(answer.id)
+    else:
+        output.write(answers, common.output)
+    sys.stdout.flush()
 
 
 def _answer(
     app: Forebay, answers: list[Submitted], common: Reading, *, one: bool, wait: bool, wait_timeout: float | None
 ) -> int:
     if common.output == "table":
-        for answer in answers:
-            output.line(answer.id)
+        if one:
+            _show(answers, common)
         known = sum(answer.outcome == "existing" for answer in answers)
         if known:
             output.note(f"{known} of {len(answers)} submitted before, and found again.")
-    elif not wait:
+    elif not wait and (one or common.output == "json"):
         output.write(answers, common.output, one=one)
     if not wait:
         return 0
