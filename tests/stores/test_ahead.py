@@ -17,6 +17,7 @@ from forebay.stores.base import Ledger
 from forebay.stores.memory.ledger import MemoryLedger
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sql import reads
+from forebay.stores.sql.transaction import Transaction
 from forebay.stores.sqlite.ledger import SqliteLedger
 from forebay.testing.workers import lone
 from tests.servers.fresh import fresh_schema
@@ -64,6 +65,17 @@ def test_a_place_beyond_the_bound_of_counting_is_not_told_as_a_fact(
     assert found == ([Depth(50, Certainty.AT_LEAST)] * 3 if name == "memory" else truth)
 
 
+def test_an_estimate_is_not_beyond_the_lane() -> None:
+    """The sample said 4 % too many, as it may."""
+    steps = reads.ahead(Transaction(alone=False), "a" * 26)
+    next(steps)
+    steps.send([[("work", "work", 0, 1_000_000, 1.0, 1_000_000)]])
+    steps.send([[(reads.MAX_AHEAD,)]])
+    with pytest.raises(StopIteration) as ended:
+        steps.send([[(1_040_000, 999_999, True)]])
+    assert ended.value.value == Depth(999_999, Certainty.ABOUT)
+
+
 def _tolerance(share: float) -> float:
     """Return three standard deviations of a sample of 1600 pages, of which this share lies ahead."""
     return max(0.1, 3 * math.sqrt((1 - share) / (share * 1600)))
@@ -81,5 +93,6 @@ def test_the_place_behind_a_million_is_right(tmp_path: Path, postgres_server: Se
         for task_id, truth in places.items():
             depth = ledger.ahead(task_id)
             assert depth.task_count == pytest.approx(truth, rel=_tolerance(truth / MILLION))
+            assert depth.task_count <= MILLION - (task_id != later.id)
             assert depth.certainty is (Certainty.EXACT if name == "sqlite" else Certainty.ABOUT)
         assert ledger.lane_state("work").running_count == 0

@@ -79,9 +79,11 @@ def _cursor(after: str | None) -> int | None:
 
 
 def _page(found: list[Any], query: Query, make: Callable[[rows.Row], T]) -> Page[T]:
-    shown = found[: query.size]
-    more = len(found) > query.size
-    return Page(tuple(make(row[:-1]) for row in shown), str(shown[-1][-1]) if more else None)
+    """A last row without an id says where a list goes on that has looked at as much as a page may."""
+    kept = [row for row in found if row[0] is not None]
+    shown = kept[: query.size]
+    ends = shown[-1] if len(kept) > query.size else next((row for row in found if row[0] is None), None)
+    return Page(tuple(make(row[:-1]) for row in shown), None if ends is None else str(ends[-1]))
 
 
 def count(tx: Transaction, tenant: str | None) -> Steps[dict[tuple[str, Status], int]]:
@@ -121,10 +123,13 @@ def ahead(tx: Transaction, task_id: str) -> Steps[Depth]:
     ((counted,),) = yield from tx.one(statement, **place, most=MAX_AHEAD)
     if counted < MAX_AHEAD:
         return Depth(int(counted))
-    ((estimate, sampled),) = yield from tx.one("ahead_of_many", **place)
+    ((estimate, line_size, sampled),) = yield from tx.one("ahead_of_many", **place)
     if not sampled:
         return Depth(int(estimate))
-    return Depth(max(round(estimate, _DIGITS - len(str(estimate))), MAX_AHEAD), Certainty.ABOUT)
+    about = round(estimate, _DIGITS - len(str(estimate)))
+    if line_size is not None:
+        about = min(about, line_size)
+    return Depth(max(about, MAX_AHEAD), Certainty.ABOUT)
 
 
 def instant(tx: Transaction) -> Steps[float]:

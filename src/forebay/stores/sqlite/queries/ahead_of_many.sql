@@ -1,5 +1,5 @@
 -- How many stand in line before a task, all of them counted. :kind, :lane, :priority, :tag or NULL, :available_at, :seq.
--- Reply: count, whether it is an estimate.
+-- Reply: count, NULL for the size of the lane, which matters to an estimate only, whether it is an estimate.
 SELECT (
     SELECT count(*) FROM tasks
     WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane = :lane
@@ -16,4 +16,4 @@ SELECT (
     SELECT count(*) FROM tasks
     WHERE status = 'pending' AND tag IS NOT NULL AND kind = :kind AND lane = :lane AND priority = :priority
       AND tag = :tag AND available_at = :available_at AND seq < :seq
-), 0
+), NULL, 0
