@@ -1,4 +1,4 @@
--- Tasks that wait, newest first; a line whose argument is not given is left out. :kind, :role, :after a seq, :most.
+-- Tasks that wait, newest first; a line whose argument is not given is left out. :after a seq, :most.
 -- Reply: rows.TASK, seq.
 -- Read from those that are ready or delayed: tasks that have ended cost nothing.
 SELECT p.id, p.kind, p.lane, p.tenant, p.status, p.role, p.job_id, p.chunk_index, p.generation, p.priority, p.flow,
@@ -12,8 +12,6 @@ FROM (
         SELECT seq
         FROM forebay_ready
         WHERE true
-          AND kind = :kind
-          AND role = :role
           AND seq < :after
         ORDER BY seq DESC
         LIMIT :most
@@ -23,8 +21,6 @@ FROM (
         SELECT seq
         FROM forebay_tasks
         WHERE later_at IS NOT NULL
-          AND kind = :kind
-          AND role = :role
           AND seq < :after
         ORDER BY seq DESC
         LIMIT :most
