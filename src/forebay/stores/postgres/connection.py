@@ -71,7 +71,7 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
         """Keep what the server said last before it ended the connection."""
         if said.severity_nonlocalized == "FATAL" and said.sqlstate is not None:
             with suppress(KeyError):
-                self.farewell = psycopg.errors.lookup(said.sqlstate)(said.message_primary)
+                self.farewell = psycopg.errors.lookup(said.sqlstate)(said.message_primary or "")
 
     def wait(self, gen: Any, interval: float = _INTERVAL_S, timeout: float | None = None) -> Any:  # noqa: ANN401 - psycopg's
         if timeout is not None:
