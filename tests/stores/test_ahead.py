@@ -13,7 +13,7 @@ from forebay.model.bulk import Bulk
 from forebay.model.lane import Certainty, Depth
 from forebay.model.payload import JsonText
 from forebay.stores import unit_lanes
-from forebay.stores.base import Ledger
+from forebay.stores.base import MAX_AHEAD, Ledger
 from forebay.stores.memory.ledger import MemoryLedger
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sql import reads
@@ -70,7 +70,7 @@ def test_an_estimate_is_not_beyond_the_lane() -> None:
     steps = reads.ahead(Transaction(alone=False), "a" * 26)
     next(steps)
     steps.send([[("work", "work", 0, 1_000_000, 1.0, 1_000_000)]])
-    steps.send([[(reads.MAX_AHEAD,)]])
+    steps.send([[(MAX_AHEAD,)]])
     with pytest.raises(StopIteration) as ended:
         steps.send([[(1_040_000, 999_999, True)]])
     assert ended.value.value == Depth(999_999, Certainty.ABOUT)

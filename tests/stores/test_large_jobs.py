@@ -19,6 +19,7 @@ from forebay.rules import unit as units
 from forebay.stores.base import Ledger
 from forebay.stores.postgres import driver
 from forebay.stores.postgres import ledger as postgres
+from forebay.stores.postgres.connection import Link
 from forebay.stores.postgres.ledger import PostgresLedger
 from forebay.stores.sql import lines
 from forebay.stores.sql.statement import Steps
@@ -135,8 +136,8 @@ def test_a_transaction_that_the_server_ended_is_named(
     """It is known, too, that nothing was changed."""
     monkeypatch.setitem(postgres.SETTINGS, "idle_in_transaction_session_timeout", "200ms")
     if missed:
-        hear, looks = driver.Link.hear_farewell, iter(range(100))
-        monkeypatch.setattr(driver.Link, "hear_farewell", lambda self: hear(self) if next(looks) >= missed else None)
+        hear, looks = Link.hear_farewell, iter(range(100))
+        monkeypatch.setattr(Link, "hear_farewell", lambda self: hear(self) if next(looks) >= missed else None)
     with PostgresLedger(address) as ledger:
         with pytest.raises(StoreBusy, match="idle-in-transaction timeout") as caught:
             ledger._commit(slow)

@@ -143,6 +143,8 @@ def draw_tasks(ledger: PostgresLedger, draw: random.Random) -> None:
                     worker.reschedule(task, 500.0)
                 case 3:
                     worker.complete(task)
+                case _:
+                    pass
         waiting = ledger.list_tasks(Query(status=Status.PENDING, kind=kind)).items
         ledger.cancel([task.id for task in waiting[:3] if task.role is Role.LONE], action())
 
