@@ -36,9 +36,9 @@ def _forgets_on_configure(patch: Patch) -> None:
     """Begins with empty logs whenever it is configured."""
     enter = limit_actions._enter
 
-    def forget(record: Record, eras: list[Era]) -> None:
+    def forget(record: Record, eras: list[Era], now: int) -> None:
+        enter(record, eras, now)
         record["logs"] = {}
-        enter(record, eras)
 
     patch.setattr(limit_actions, "_enter", forget)
 
