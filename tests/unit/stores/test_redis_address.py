@@ -73,6 +73,11 @@ def test_all_schemes_open_without_a_server(scheme: str) -> None:
         "redis+cluster://u:{}@one?ssl_ca_certs=/ca.pem",
         "redis+other://u:{}@one",
         "rediss+cluster://u:{}/@one",
+        "redis://u:12/{}@one",
+        "redis+sentinel://u:12/{}@one",
+        "redis+sentinel://u:12/m/{}@one",
+        "redis+cluster://u:12/{}@one",
+        "unix://u:12/{}@/path",
     ],
 )
 def test_an_address_that_is_none_is_refused_without_its_password(address: str) -> None:
@@ -80,6 +85,12 @@ def test_an_address_that_is_none_is_refused_without_its_password(address: str) -
         open_limits(address.replace("{}", SECRET), "prod")
     assert SECRET not in str(caught.value)
     assert "redis" in caught.value.remedy
+
+
+def test_an_endpoint_does_not_show_its_password() -> None:
+    found = read_address(f"redis+sentinel://ada:{SECRET}@one/m?sentinel_password={SECRET}")
+    assert SECRET not in repr(found)
+    assert "redis://primary" in repr(found)
 
 
 def test_no_password_of_an_address_is_shown() -> None:

@@ -72,6 +72,7 @@ def _place_of(address: str) -> str:
     if not known:
         # The address may carry a password: nothing of it is shown.
         raise BadInput("That address does not name a Redis server.", remedy=REMEDY)
+    _check_path(parts.path)
     if parts.scheme == "unix":
         return f"unix://{parts.path}"
     if not re.fullmatch(r"/?\d*", parts.path):
@@ -79,11 +80,21 @@ def _place_of(address: str) -> str:
     return tcp_place(parts.scheme, host, port, parts.path)
 
 
+def _check_path(path: str) -> None:
+    """Refuse a path that is the end of a password: a `/` in the password ends the host."""
+    if "@" in path:
+        raise BadInput(
+            "That address has an @ behind its first /.",
+            remedy=f"Write / as %2F in a user or a password, and @ as %40. {REMEDY}",
+        )
+
+
 def _read_many(address: str) -> Deployment:
     found = _MANY.fullmatch(address)
     if found is None:
         raise BadInput("That is no address of a Redis server.", remedy=REMEDY)
     scheme, user, path = found["scheme"], found["user"] or "", (found["path"] or "").strip("/")
+    _check_path(path)
     pairs = parse_qsl(found["query"] or "", keep_blank_values=True)
     query = urlencode([(name, value) for name, value in pairs if name not in _SENTINEL_OPTIONS])
     if found["form"] == "cluster":

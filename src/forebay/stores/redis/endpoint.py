@@ -35,6 +35,10 @@ class Endpoint(NamedTuple):
     options: dict[str, Any]
     place: str
 
+    def __repr__(self) -> str:
+        """Leave the options out: they hold the password."""
+        return f"Endpoint({self.place!r})"
+
     @property
     def address(self) -> tuple[str, int]:
         return self.options.get("host", "localhost"), int(self.options.get("port", PORT))
