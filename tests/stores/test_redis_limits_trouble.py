@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from tests.stores.served_limits import (
     a_child_of_a_fork_is_apart,
     closing_ends_its_thread,
     hand_over,
+    process,
     threads_share,
     wakes_come_at_once,
 )
@@ -77,6 +79,29 @@ def test_nobody_listening_there_is_refused_with_what_to_do() -> None:
         with pytest.raises(StoreUnreachable, match="Check that it runs"):
             store.read(LIMIT)
         assert time.monotonic() - begun < 20
+
+
+def test_what_a_server_says_ends_with_one_full_stop() -> None:
+    with opened(f"redis://{LOOPBACK}:1") as store, pytest.raises(StoreUnreachable) as caught:
+        store.names()
+    assert ".." not in str(caught.value)
+    assert caught.value.what.endswith(".")
+
+
+def test_the_handler_of_a_signal_may_release_a_slot_at_any_time(store: RedisLimits) -> None:
+    """It runs in the thread that it interrupts, which may be about to take or to give back a connection."""
+    define(store, 1)
+    asker = process(store, "asker")
+    held = asker.wants()
+
+    def interrupted() -> None:
+        with store._links._lock:
+            asker.gives_back(held)
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 @pytest.mark.slow

@@ -134,6 +134,25 @@ def test_a_cluster_needs_two_rights_more(cluster: ValkeyCluster) -> None:
         use(store)
 
 
+def test_without_asking_a_slot_that_moves_names_the_right(cluster: ValkeyCluster) -> None:
+    address = cluster.url.replace("redis+cluster://", "redis+cluster://mover:secret-word@")
+    rules = [*whole_line(cluster=True).split()[3:], "-asking"]
+    for node in cluster.nodes:
+        ask(node, "ACL", "SETUSER", "mover", "reset", "on", ">secret-word", *rules)
+    with opened(address) as store:
+        define(store, 1)
+        key = store._key(LIMIT)
+        source, target = cluster.begin_to_move(key)
+        cluster.move_keys(key, source, target)
+        try:
+            with pytest.raises(StoreForbidden) as caught:
+                store.read(LIMIT)
+        finally:
+            cluster.end_move(key, source, target)
+        assert caught.value.remedy.partition("run: ")[2] == whole_line(cluster=True).replace("team", "mover")
+        assert store.read(LIMIT)[0] is not None, "the connection is as good as before"
+
+
 def test_a_user_of_sentinels_needs_two_rights(sentinels: SentinelTrio) -> None:
     for sentinel in sentinels.sentinels:
         ask(sentinel, "ACL", "SETUSER", "looker", "reset", "on", ">secret-word")

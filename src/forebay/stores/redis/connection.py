@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeAlias
 
@@ -54,9 +54,10 @@ class Server:
     def host(self) -> str:
         return self._endpoint.address[0]
 
-    def dial(self) -> Link:
+    def dial(self, options: Mapping[str, Any] | None = None) -> Link:
+        """Open a connection; `options` take the place of the endpoint's."""
         with self.told(sent=False):
-            link: Link = self._endpoint.kind(**self._endpoint.options)
+            link: Link = self._endpoint.kind(**{**self._endpoint.options, **(options or {})})
             try:
                 link.connect()
             except RedisError as error:
@@ -85,15 +86,21 @@ class Server:
         except RedisError as error:
             if sent:
                 raise MaybeApplied(
-                    f"{self.place} did not answer: {error}.", remedy="Repeat the call; if it goes on, check the server."
+                    f"{self.place} did not answer: {_text(error)}.",
+                    remedy="Repeat the call; if it goes on, check the server.",
                 ) from error
             raise StoreUnreachable(
-                f"{self.place} cannot be reached: {error}.", remedy="Check that it runs, and the address."
+                f"{self.place} cannot be reached: {_text(error)}.", remedy="Check that it runs, and the address."
             ) from error
 
     def refusal(self, error: ResponseError) -> StoreError:
         """Return what it means that the server refused a command."""
         return refusal(error, self.place, self._rights, str(self._endpoint.options.get("username") or "default"))
+
+
+def _text(error: RedisError) -> str:
+    """Return an error's text without the full stop that some have."""
+    return str(error).removesuffix(".")
 
 
 def send(link: Link, *command: str | bytes | int) -> None:

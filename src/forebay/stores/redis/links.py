@@ -41,7 +41,7 @@ class Links:
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the handler of a signal may release a slot
         self._idle: dict[Server, list[_Kept]] = {}
         self._closed = False
 
@@ -51,6 +51,7 @@ class Links:
         It is passed on where a server says that it did nothing: it is not the right one, or it cannot be reached.
         Whatever may have been done is never sent again.
         """
+        self._check_open()
         server, asking = self._servers.of(key), False
         for _ in range(_MOST_SERVERS):
             with server.told():
@@ -85,9 +86,9 @@ class Links:
             if asking:
                 send(link, "ASKING")
             send(link, *command)
-            for _ in range(kept.unread + asking):
+            for _ in range(kept.unread):
                 skip_reply(link)
-            reply = link.read_response()
+            reply = _read_reply(link, asking=asking)
         except ResponseError:
             self._give_back(server, link)
             raise
@@ -102,6 +103,7 @@ class Links:
 
         None stands for a command that was not done, and has to be called by itself.
         """
+        self._check_open()
         replies: list[Any | None] = [None] * len(commands)
         by_server: dict[Server, list[int]] = {}
         for at, (key, _) in enumerate(commands):
@@ -172,6 +174,7 @@ class Links:
 
     def keys(self, pattern: str) -> Iterator[str]:
         """All keys of a pattern, on all servers that have keys."""
+        self._check_open()
         for server in self._servers.all():
             cursor = b"0"
             while True:
@@ -207,12 +210,11 @@ class Links:
         """One that is open, as far as one can tell without asking the server."""
         while True:
             with self._lock:
-                if self._closed:
-                    raise StoreClosed("The limit store was closed.", remedy="Open it anew.")
-                idle = self._idle.get(server)
-                if not idle:
+                self._check_open()
+                try:
+                    kept = self._idle[server].pop()
+                except (KeyError, IndexError):
                     return None
-                kept = idle.pop()
             try:
                 if kept.unread:
                     kept = _caught_up(kept)
@@ -224,6 +226,7 @@ class Links:
 
     def _give_back(self, server: Server, link: Link, unread: int = 0) -> None:
         is_current = self._servers.is_current(server)
+        others = [each for each in list(self._idle) if each is not server and not self._servers.is_current(each)]
         left: list[_Kept] = []
         with self._lock:
             idle = self._idle.setdefault(server, [])
@@ -231,11 +234,14 @@ class Links:
                 idle.append(_Kept(link, time.monotonic(), unread))
             else:
                 left.append(_Kept(link, 0.0, 0))
-            if len(self._idle) > 1:
-                for other in [each for each in self._idle if not self._servers.is_current(each)]:
-                    left += self._idle.pop(other)
+            for other in others:
+                left += self._idle.pop(other, [])
         for kept in left:
             kept.link.disconnect()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("The limit store was closed.", remedy="Open it again.")
 
     def close(self) -> None:
         with self._lock:
@@ -244,6 +250,22 @@ class Links:
         for each in idle.values():
             for kept in each:
                 kept.link.disconnect()
+
+
+def _read_reply(link: Link, *, asking: bool) -> Any:  # noqa: ANN401 - what the server replies
+    """Read a command's reply; if the server refused the ASKING before it, and so the command, raise why."""
+    refused: ResponseError | None = None
+    if asking:
+        try:
+            link.read_response()
+        except ResponseError as error:
+            refused = error
+    try:
+        return link.read_response()
+    except MovedError:
+        if refused is not None:
+            raise refused from None
+        raise
 
 
 def _caught_up(kept: _Kept) -> _Kept:

@@ -88,4 +88,4 @@ def _text(error: ResponseError) -> str:
     code = getattr(error, "status_code", None) or next(
         (code for kind, code in _CODES.items() if isinstance(error, kind)), ""
     )
-    return f"{code} {error}".strip()
+    return f"{code} {error}".strip().removesuffix(".")
