@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from forebay.errors import StoreBusy, StoreError, StoreUnreachable
 from forebay.limits import Limiter
 from forebay.stores.limit_base import LimitStore
+from forebay.stores.redis.address import read_address
+from forebay.stores.redis.cluster import ClusterServers
+from forebay.stores.redis.endpoint import Clustered
 from forebay.stores.redis.limits import RedisLimits
+from forebay.stores.redis.links import Links
+from forebay.stores.redis.rights import Rights
 from forebay.testing.limits import LimitStoreSuite
 from forebay.testing.limits.case import define, known
 from forebay.testing.limits.hand_clock import HandClock
@@ -18,6 +25,7 @@ from tests.servers.fresh import fresh_name
 from tests.servers.ports import LOOPBACK
 from tests.servers.sentinel import port_of, wait_until
 from tests.servers.server import Server
+from tests.servers.silent import Silent
 from tests.servers.valkey_cluster import ValkeyCluster, ask, valkey_cluster
 from tests.stores.served_limits import Heard, a_child_of_a_fork_is_apart, hand_over, process
 from tests.stores.test_redis_sentinel import AWAY, TELL, repeated
@@ -55,6 +63,33 @@ def test_one_node_is_enough_to_find_the_others(nodes: ValkeyCluster) -> None:
     define(store, 1)
     assert store.names() == [LIMIT]
     store.close()
+
+
+def test_silent_nodes_do_not_hold_up_calls_to_others(nodes: ValkeyCluster) -> None:
+    """All but one node hang once the map is known."""
+    well = nodes.owner("key")
+    hanging = {(LOOPBACK, port_of(each)) for each in nodes.nodes if each is not well}
+    with Silent() as silent:
+        deployment = read_address(f"redis+cluster://{LOOPBACK}:{silent.port},{LOOPBACK}:{port_of(well)}")
+        assert isinstance(deployment, Clustered)
+        remapped = replace(deployment, remap=lambda place: (LOOPBACK, silent.port) if place in hanging else place)
+        servers = ClusterServers(remapped, Rights(()))
+        links = Links(servers)
+        owner = servers.of("key")
+        servers._doubted.clear()
+        count = silent.count
+        servers.doubt(owner)
+        look = threading.Thread(target=servers.of, args=("key",))
+        look.start()
+        wait_until(lambda: silent.count > count)
+        links.call("EXISTS", "key", key="key")
+        assert look.is_alive(), "the call did not wait for the thread that reads the map"
+        look.join()
+        count = silent.count
+        for _ in range(8):
+            servers.all()
+        assert silent.count == count, "a node that did not answer is asked last"
+        links.close()
 
 
 def test_a_wake_reaches_a_listener_at_any_node(nodes: ValkeyCluster, store: RedisLimits) -> None:

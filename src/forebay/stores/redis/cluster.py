@@ -10,14 +10,17 @@ from redis.crc import key_slot
 from redis.exceptions import AskError, MovedError, ResponseError
 
 from forebay.clock import steady
-from forebay.errors import StoreError, StoreUnreachable
+from forebay.errors import StoreClosed, StoreError, StoreUnreachable
 from forebay.stores.redis.connection import Server, send
-from forebay.stores.redis.endpoint import Clustered
+from forebay.stores.redis.endpoint import CONNECT_TIMEOUT_S, TIMEOUT_S, Clustered
 from forebay.stores.redis.rights import Rights
 
 _SLOT_COUNT = 16384
 _MOVES_PER_LOOK_S = 0.5
 """While slots move one by one, the whole map is not read for each of them."""
+
+_MAP_TIMEOUT_S = 1.0
+"""How long a node may take to connect, and to send the map, unless the address says otherwise: others have it, too."""
 
 
 class ClusterServers:
@@ -28,20 +31,30 @@ class ClusterServers:
         self._template = deployment.nodes[0]
         self._remap = deployment.remap
         self._rights = rights
-        self._lock = threading.Lock()
+        options = self._template.options
+        defaults = {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": TIMEOUT_S}
+        self._timeouts = {name: _MAP_TIMEOUT_S for name, value in defaults.items() if options.get(name) == value}
+        self._lock = threading.Lock()  # for changes of the map; nobody waits for a node under it
+        self._looking = threading.Lock()
+        self._closed = False
         self._given = [Server(each, rights) for each in deployment.nodes]
         self._by_address = {each.address: server for each, server in zip(deployment.nodes, self._given, strict=True)}
         self._owners: list[Server | None] = [None] * _SLOT_COUNT
         self._primaries: frozenset[Server] = frozenset()
         self._looked_at = float("-inf")
-        self._doubted: set[Server] = set()
+        self._doubted: dict[Server, float] = {}  # by when they failed last
         self._is_stale = True
 
     def of(self, key: str | None) -> Server:
-        if self._is_stale:
-            with self._lock:
-                if self._is_stale:
+        if not self._primaries:
+            with self._looking:
+                if not self._primaries:
                     self._look()
+        elif self._is_stale and self._looking.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self._looking.release()
         if key is None:
             return random.choice(tuple(self._primaries))  # noqa: S311 - any will do
         owner = self._owners[key_slot(key.encode())]
@@ -56,15 +69,15 @@ class ClusterServers:
         return self._owners[key_slot(key.encode())]
 
     def all(self) -> list[Server]:
-        self._is_stale = True
-        self.of(None)
+        with self._looking:
+            self._look()
         return [*self._primaries]
 
     def is_current(self, server: Server) -> bool:
         return server in self._primaries
 
     def doubt(self, server: Server) -> None:
-        self._doubted.add(server)
+        self._doubted[server] = steady()
         self._is_stale = True
 
     def instead_of(self, server: Server, key: str | None) -> Server | None:
@@ -97,18 +110,31 @@ class ClusterServers:
         return self._by_address[host, port]
 
     def _look(self) -> None:
-        """Read the map from a node that answers; the lock is held. Those in trouble are asked last."""
+        """Read the map from a node that answers; one thread does at a time. The node that failed last is asked last."""
+        if self._closed:
+            raise StoreClosed("The limit store was closed.", remedy="Open it again.")
+        self._is_stale = False  # whoever doubts a node from here on has the map read again
+        try:
+            self._read_map()
+        except BaseException:
+            self._is_stale = True
+            raise
+
+    def _read_map(self) -> None:
         nodes = [*{*self._primaries, *self._given}]
         random.shuffle(nodes)
         trouble: StoreError | None = None
-        for node in sorted(nodes, key=lambda each: each in self._doubted):
+        for node in sorted(nodes, key=lambda each: self._doubted.get(each, 0.0)):
             try:
                 slots = self._read_slots(node)
             except StoreError as error:
+                self._doubted[node] = steady()
                 trouble = trouble if trouble is not None and not isinstance(trouble, StoreUnreachable) else error
                 continue
+            self._doubted.pop(node, None)
             if slots:
-                self._use(slots, node)
+                with self._lock:
+                    self._use(slots, node)
                 return
             trouble = trouble or StoreUnreachable(f"{node.place} has no slots.", remedy="Create the cluster.")
         if isinstance(trouble, StoreUnreachable):
@@ -117,9 +143,8 @@ class ClusterServers:
             ) from trouble
         raise trouble or StoreUnreachable(f"{self.place} names no node.", remedy="Give the addresses of some nodes.")
 
-    @staticmethod
-    def _read_slots(node: Server) -> list[Any]:
-        link = node.dial()
+    def _read_slots(self, node: Server) -> list[Any]:
+        link = node.dial(self._timeouts)
         with node.told(sent=False):
             try:
                 send(link, "CLUSTER", "SLOTS")
@@ -144,9 +169,9 @@ class ClusterServers:
         self._primaries = frozenset(each for each in owners if each is not None)
         known = {*self._primaries, *self._given}
         self._by_address = {address: server for address, server in self._by_address.items() if server in known}
-        self._doubted.clear()
+        self._doubted = {server: at for server, at in self._doubted.copy().items() if server in known}
         self._looked_at = steady()
-        self._is_stale = False
 
     def close(self) -> None:
-        """Connections that read the map are closed at once."""
+        """Read the map no more; connections that read it are closed at once."""
+        self._closed = True
