@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from forebay.errors import MaybeApplied, StoreBusy, StoreError, StoreUnreachable
+from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from forebay.limits import Limiter
+from forebay.stores.redis import sentinel
+from forebay.stores.redis.address import read_address
+from forebay.stores.redis.endpoint import Watched
 from forebay.stores.redis.limits import RedisLimits
+from forebay.stores.redis.rights import Rights
+from forebay.stores.redis.sentinel import SentinelServers
 from forebay.testing.limits.case import define, known
 from forebay.testing.limits.process import LIMIT
 from tests.servers.clients import redis_client
 from tests.servers.fresh import fresh_name
 from tests.servers.ports import LOOPBACK
-from tests.servers.sentinel import SentinelTrio, port_of, sentinel_trio, wait_until
+from tests.servers.sentinel import SERVICE, SentinelTrio, port_of, sentinel_trio, wait_until
 from tests.servers.server import Server
+from tests.servers.silent import Silent
 from tests.stores.served_limits import Heard, a_child_of_a_fork_is_apart, hand_over, process
 
 AWAY = (StoreUnreachable, MaybeApplied, StoreBusy)
@@ -123,6 +130,108 @@ def test_no_sentinel_at_all_is_unreachable() -> None:
         store.names()
     assert store._exchange.send(store._links, "key") is False, "nothing is asked where nobody may wait"
     store.close()
+
+
+def test_nobody_waits_for_a_sentinel_that_failed(trio: SentinelTrio, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentinel, "_KNOWN_FOR_S", 0.0)
+    monkeypatch.setattr(sentinel, "_PASSED_OVER_FOR_S", 0.0)
+    monkeypatch.setattr(sentinel, "_PASSED_OVER_IN_DOUBT_FOR_S", 0.0)
+    with Silent() as silent:
+        port = silent.port
+    address = trio.url.replace("redis+sentinel://", f"redis+sentinel://{LOOPBACK}:{port},")
+    store = RedisLimits(f"{address}?socket_timeout=25")
+    store.names()
+    with Silent(port) as silent:
+        for doubted in (False, True):
+            if doubted:
+                store._servers.doubt(store._servers.of(None))
+            count = silent.count
+            call = threading.Thread(target=store.names, daemon=True)
+            call.start()
+            call.join(10)
+            assert not call.is_alive()
+            wait_until(lambda count=count: silent.count > count)
+    store.close()
+
+
+def test_a_sentinel_that_failed_counts_again_when_it_answers(
+    trio: SentinelTrio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentinel, "_KNOWN_FOR_S", 0.0)
+    monkeypatch.setattr(sentinel, "_PASSED_OVER_FOR_S", 0.0)
+    deployment = read_address(trio.url)
+    assert isinstance(deployment, Watched)
+    servers = SentinelServers(deployment, Rights(()))
+    servers._sentinels[0].failed_at = 1.0
+    servers.of(None)
+    servers._sentinels[0].failed_at = 1.0
+    wait_until(lambda: servers.of(None) is not None and servers._sentinels[0].failed_at == sentinel._NEVER)
+    servers.close()
+
+
+@pytest.mark.parametrize("address", ["redis://{}", "redis+sentinel://{}/m", "redis+cluster://{}"])
+def test_a_closed_store_opens_no_connection(address: str) -> None:
+    with Silent() as silent:
+        store = RedisLimits(address.format(f"{LOOPBACK}:{silent.port}"))
+        store.close()
+        with pytest.raises(StoreClosed):
+            store.names()
+        with pytest.raises(StoreClosed):
+            store.read_many([LIMIT])
+        if "+" in address:
+            with pytest.raises(StoreClosed):
+                store._servers.of(None)
+        assert not silent.count
+
+
+@pytest.mark.slow
+def test_sentinels_that_were_set_up_again_are_believed(own_trio: SentinelTrio) -> None:
+    """They count epochs from 0."""
+    before = own_trio.fail_over()
+    after = own_trio.other(before)
+    wait_until(lambda: _is_replica(after.url))
+    store = RedisLimits(own_trio.url)
+    define(store, 1)
+    before.kill()
+    with redis_client(after.url) as client:
+        client.replicaof("NO", "ONE")
+    for each in own_trio.sentinels:
+        with redis_client(each.url) as client:
+            client.sentinel_remove(SERVICE)
+            client.sentinel_monitor(SERVICE, LOOPBACK, port_of(after), 2)
+    repeated(lambda: define(store, 2))
+    assert store._servers.of(None).place == f"redis://{LOOPBACK}:{port_of(after)}/0"
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("answers", "in_doubt", "followed"),
+    [
+        ([(0, "new"), (0, "new"), (0, "new")], True, True),
+        ([(0, "new"), (0, "new"), (7, "old")], True, True),
+        ([(0, "new"), (0, "new"), (0, "new")], False, False),
+        ([(0, "new"), (7, "old"), (7, "old")], True, False),
+        ([(0, "new")], True, False),
+        ([(0, "new"), (0, "third")], True, False),
+    ],
+)
+def test_an_older_primary_is_used_if_the_known_is_in_trouble_and_most_sentinels_keep_to_it(
+    answers: list[tuple[int, str]],
+    in_doubt: bool,  # noqa: FBT001 - of the table
+    followed: bool,  # noqa: FBT001 - same
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deployment = read_address("redis+sentinel://one,two,three/m")
+    assert isinstance(deployment, Watched)
+    servers = SentinelServers(deployment, Rights(()))
+    now = [100.0]
+    monkeypatch.setattr(sentinel, "steady", lambda: now[0])
+    known = servers._use([sentinel._Answer(7, "old", 1)], in_doubt=False)
+    given = [sentinel._Answer(epoch, host, 1) for epoch, host in answers]
+    for now[0] in (100.0, 104.0):
+        assert servers._use(given, in_doubt=in_doubt) is known, "they may have yet to hear of a failover"
+    now[0] = 106.0
+    assert (servers._use(given, in_doubt=in_doubt).host == "new") is followed
 
 
 @pytest.mark.slow

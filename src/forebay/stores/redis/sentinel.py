@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import NamedTuple
 
 from redis.exceptions import AskError, RedisError, ResponseError
 
 from forebay.clock import steady
-from forebay.errors import StoreError, StoreUnreachable
+from forebay.errors import StoreClosed, StoreError, StoreUnreachable
 from forebay.stores.redis.connection import Link, Server, send
 from forebay.stores.redis.endpoint import Watched
 from forebay.stores.redis.rights import SENTINEL_COMMANDS, Rights
 
 _KNOWN_FOR_S = 0.5
 """How long an answer counts: a server that was replaced while it was frozen goes on as a primary until it is told."""
+_NEVER = float("-inf")
 _PASSED_OVER_FOR_S = 10.0
 _PASSED_OVER_IN_DOUBT_FOR_S = 1.0
 """How long a Sentinel that did not answer is left alone, while a primary is known, and while that is in trouble."""
+_OLDER_FOR_S = 5.0
+"""How long most Sentinels name a primary of a lower epoch until it is used: they tell each other every 2 s."""
 
 
 class _Answer(NamedTuple):
@@ -35,7 +39,15 @@ class _Sentinel:
         self._server = server
         self._service = service
         self._link: Link | None = None
-        self.failed_at = float("-inf")
+        self.failed_at = _NEVER
+
+    def try_again(self) -> None:
+        """Ask on a connection of its own, while nobody waits; it counts as well again if it answers."""
+        attempt = _Sentinel(self._server, self._service)
+        with suppress(StoreError):
+            attempt.ask()
+            self.failed_at = _NEVER
+        attempt.close()
 
     def ask(self) -> _Answer | None:
         """Return whom it names, or None if it does not know the service; a StoreError if it does not answer."""
@@ -90,6 +102,8 @@ class SentinelServers:
         self._answer: _Answer | None = None
         self._asked_at = 0.0
         self._doubted = False
+        self._older: tuple[tuple[str, int], float] | None = None  # whom most name at a lower epoch, and since when
+        self._closed = False
 
     def of(self, key: str | None) -> Server:  # noqa: ARG002 - the primary has all keys
         server = self._server
@@ -138,37 +152,89 @@ class SentinelServers:
         return other
 
     def _look(self) -> Server:
-        """Ask all Sentinels; the lock is held. Without an answer, the server that was known stays."""
+        """Ask the Sentinels; the lock is held. Without an answer, the server that was known stays."""
+        if self._closed:
+            raise StoreClosed("The limit store was closed.", remedy="Open it again.")
         answers: list[_Answer] = []
         missing = False
         trouble: StoreError | None = None
-        passed_over_for_s = _PASSED_OVER_IN_DOUBT_FOR_S if self._doubted else _PASSED_OVER_FOR_S
-        for sentinel in sorted(self._sentinels, key=lambda each: each.failed_at):
-            if steady() - sentinel.failed_at < passed_over_for_s and (answers or self._server is not None):
-                continue
+        for sentinel in self._askable():
+            if sentinel.failed_at > _NEVER and answers:
+                break  # nobody waits for those that failed
             try:
                 answer = sentinel.ask()
             except StoreError as error:
                 sentinel.failed_at = steady()
                 trouble = trouble if trouble is not None and not isinstance(trouble, StoreUnreachable) else error
                 continue
+            sentinel.failed_at = _NEVER
             missing = missing or answer is None
             answers += [answer] if answer is not None else []
+        in_doubt, self._doubted = self._doubted, False
         self._asked_at = steady()
-        self._doubted = False
+        self._try_again(in_doubt=in_doubt)
         if answers:
-            return self._use(max(answers))
+            return self._use(answers, in_doubt=in_doubt)
         if self._server is not None:
             return self._server
         raise self._nobody(trouble, missing=missing)
 
-    def _use(self, answer: _Answer) -> Server:
-        known = self._answer
-        if self._server is None or known is None or answer.epoch >= known.epoch:
-            if self._server is None or known is None or answer[1:] != known[1:]:
-                self._server = Server(self._template.at(answer.host, answer.port), self._rights)
-            self._answer = answer
+    def _askable(self) -> list[_Sentinel]:
+        """Return the Sentinels that answered, then those that did not, as far as the primary has to be found."""
+        until = _NEVER
+        if self._server is None:
+            until = steady()
+        elif self._doubted:
+            until = steady() - _PASSED_OVER_IN_DOUBT_FOR_S
+        by_failure = sorted((each.failed_at, at) for at, each in enumerate(self._sentinels))
+        return [self._sentinels[at] for failed_at, at in by_failure if failed_at <= until]
+
+    def _try_again(self, *, in_doubt: bool) -> None:
+        """Have those that failed a while ago asked by threads of their own: the next look asks those that answer."""
+        passed_over_for_s = _PASSED_OVER_IN_DOUBT_FOR_S if in_doubt else _PASSED_OVER_FOR_S
+        for sentinel in self._sentinels:
+            if _NEVER < sentinel.failed_at <= steady() - passed_over_for_s:
+                sentinel.failed_at = steady()
+                threading.Thread(target=self._ask_apart, args=(sentinel,), name="forebay-sentinel", daemon=True).start()
+
+    def _ask_apart(self, sentinel: _Sentinel) -> None:
+        if not self._closed:
+            sentinel.try_again()
+
+    def _use(self, answers: list[_Answer], *, in_doubt: bool) -> Server:
+        """Use the newest answer; while the primary is in trouble, also an older one that most Sentinels keep to."""
+        known, answer = self._answer, max(answers)
+        older = self._kept_to(answers)
+        if in_doubt and older is not None:
+            answer = older
+        elif self._server is not None and known is not None and answer.epoch < known.epoch:
+            return self._server
+        if self._server is None or known is None or answer[1:] != known[1:]:
+            self._server = Server(self._template.at(answer.host, answer.port), self._rights)
+        self._answer = answer
         return self._server
+
+    def _kept_to(self, answers: list[_Answer]) -> _Answer | None:
+        """Return an answer older than what is known that most Sentinels have given for longer than news takes.
+
+        Sentinels that were set up again count epochs from 0. Those that have yet to hear of a failover soon do.
+        """
+        known = self._answer
+        older = None if known is None or max(answers).epoch > known.epoch else self._named_by_most(answers)
+        if known is None or older is None or older.epoch >= known.epoch:
+            self._older = None
+            return None
+        if self._older is None or self._older[0] != older[1:]:
+            self._older = older[1:], steady()
+        return older if steady() - self._older[1] >= _OLDER_FOR_S else None
+
+    def _named_by_most(self, answers: list[_Answer]) -> _Answer | None:
+        """Return whom more than half of all configured Sentinels name, if anybody."""
+        for answer in answers:
+            same = [each for each in answers if each[1:] == answer[1:]]
+            if 2 * len(same) > len(self._sentinels):
+                return max(same)
+        return None
 
     def _nobody(self, trouble: StoreError | None, *, missing: bool) -> StoreError:
         if missing:
@@ -185,5 +251,6 @@ class SentinelServers:
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             for sentinel in self._sentinels:
                 sentinel.close()
