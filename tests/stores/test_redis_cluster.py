@@ -92,6 +92,17 @@ def test_silent_nodes_do_not_hold_up_calls_to_others(nodes: ValkeyCluster) -> No
         links.close()
 
 
+@pytest.mark.parametrize(("options", "within_s"), [("", 1.0), ("?socket_timeout=9&socket_connect_timeout=9", None)])
+def test_the_map_is_awaited_for_a_short_time_unless_the_address_says_otherwise(
+    options: str, within_s: float | None
+) -> None:
+    deployment = read_address(f"redis+cluster://one{options}")
+    assert isinstance(deployment, Clustered)
+    timeouts = ClusterServers(deployment, Rights(()))._timeouts
+    for name in ("socket_timeout", "socket_connect_timeout"):
+        assert timeouts.get(name) == within_s
+
+
 def test_a_wake_reaches_a_listener_at_any_node(nodes: ValkeyCluster, store: RedisLimits) -> None:
     define(store, 1)
     for number in range(6):

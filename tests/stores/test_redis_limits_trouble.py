@@ -81,10 +81,12 @@ def test_nobody_listening_there_is_refused_with_what_to_do() -> None:
         assert time.monotonic() - begun < 20
 
 
-def test_what_a_server_says_ends_with_one_full_stop() -> None:
-    with opened(f"redis://{LOOPBACK}:1") as store, pytest.raises(StoreUnreachable) as caught:
+@pytest.mark.parametrize("address", ["redis://{}", "redis+sentinel://{}/m", "redis+cluster://{}"])
+def test_what_a_server_says_ends_with_one_full_stop(address: str) -> None:
+    with opened(address.format(f"{LOOPBACK}:1")) as store, pytest.raises(StoreUnreachable) as caught:
         store.names()
     assert ".." not in str(caught.value)
+    assert ".)" not in str(caught.value)
     assert caught.value.what.endswith(".")
 
 

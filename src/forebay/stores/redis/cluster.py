@@ -139,7 +139,8 @@ class ClusterServers:
             trouble = trouble or StoreUnreachable(f"{node.place} has no slots.", remedy="Create the cluster.")
         if isinstance(trouble, StoreUnreachable):
             raise StoreUnreachable(
-                f"{self.place}: no node answers ({trouble.what}).", remedy="Check that they run, and their addresses."
+                f"{self.place}: no node answers ({trouble.what.removesuffix('.')}).",
+                remedy="Check that they run, and their addresses.",
             ) from trouble
         raise trouble or StoreUnreachable(f"{self.place} names no node.", remedy="Give the addresses of some nodes.")
 

@@ -244,8 +244,9 @@ class SentinelServers:
             )
         if trouble is not None and not isinstance(trouble, StoreUnreachable):
             return trouble
+        cause = "" if trouble is None else f" ({trouble.what.removesuffix('.')})"
         return StoreUnreachable(
-            f"{self.place}: no Sentinel answers{f' ({trouble.what})' if trouble is not None else ''}.",
+            f"{self.place}: no Sentinel answers{cause}.",
             remedy="Check that they run, and their addresses.",
         )
 
