@@ -8,15 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from chaos import checker
 from forebay.clock import SystemClock
-from forebay.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
+from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from forebay.model.exchange import Want
 from forebay.model.outcome import Completed
 from forebay.model.query import Query
@@ -131,9 +132,8 @@ def test_a_submit_that_is_cut_off_is_done_once(address: str, ledger: PostgresLed
     assert len(worker_of(ledger).claim(9)) == 2
 
 
-def test_a_submit_whose_answer_is_lost_is_done_once(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connection ends after the commit, before the client has read of it."""
-    ledger.submit([lone(1)])
+def lose_next_answer(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = bool) -> list[Link]:
+    """End the next connection once it has committed, before its client reads the answer; the connections so ended."""
     received = driver._received
     lost: list[Link] = []
 
@@ -143,13 +143,125 @@ def test_a_submit_whose_answer_is_lost_is_done_once(ledger: PostgresLedger, monk
             return replies
         lost.append(link)
         link.close()
+        then()
         raise psycopg.OperationalError("the connection was lost")
 
     monkeypatch.setattr(driver, "_received", lose_first)
-    new = lone(2)
-    assert [(each.id, each.outcome) for each in ledger.submit([new])] == [(new.id, "existing")]
+    return lost
+
+
+@pytest.mark.parametrize(("key", "outcome"), [(None, "created"), ("once", "existing")])
+def test_a_submit_whose_answer_is_lost_is_done_once(
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch, key: str | None, outcome: str
+) -> None:
+    """A drawn id can only be there by the same submit; a key may have come before."""
+    ledger.submit([lone(1)])
+    lost = lose_next_answer(monkeypatch)
+    new = lone(2, idempotency_key=key)
+    assert [(each.id, each.outcome) for each in ledger.submit([new])] == [(new.id, outcome)]
     assert lost
+    assert [each.outcome for each in ledger.submit([new])] == ["existing"]
     assert len(worker_of(ledger).claim(9)) == 2
+
+
+def test_a_submit_that_may_be_stored_is_in_doubt_when_the_server_is_gone(
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.submit([lone(1)])
+    new = lone(2)
+    with monkeypatch.context() as patch:
+        lost = lose_next_answer(patch, lambda: patch.setitem(ledger._server._options, "port", "1"))
+        with pytest.raises(MaybeApplied, match="cannot be reached"):
+            ledger.submit([new])
+        assert lost
+        with pytest.raises(StoreUnreachable):
+            ledger.submit([lone(3)])
+    assert ledger.get(new.id) is not None
+
+
+def test_a_submit_that_may_be_stored_is_in_doubt_when_its_repeat_is_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(module.SETTINGS, "lock_timeout", "100ms")
+    with PostgresLedger(address) as ledger:
+        ledger.submit([lone(1)])
+        new = lone(2)
+        with ExitStack() as stack:
+            lock = locked(address, "LOCK TABLE forebay_tasks")
+            lost = lose_next_answer(monkeypatch, lambda: stack.enter_context(lock))
+            with pytest.raises(MaybeApplied, match="lock timeout"):
+                ledger.submit([new])
+            assert lost
+            with pytest.raises(StoreBusy):
+                ledger.submit([lone(3)])
+        assert ledger.get(new.id) is not None
+
+
+REFUSING = """
+CREATE SEQUENCE commits;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF nextval('commits') = 1 THEN RAISE EXCEPTION 'refused at the commit' USING ERRCODE = '{}'; END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER refused AFTER INSERT ON forebay_tasks DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+def test_a_submit_that_is_refused_at_its_commit_is_done_again(address: str, ledger: PostgresLedger) -> None:
+    ledger.submit([lone(1)])
+    with psycopg.connect(address) as db:
+        db.execute(REFUSING.format("40001").encode())
+    assert [each.outcome for each in ledger.submit([lone(2)])] == ["created"]
+    assert len(worker_of(ledger).claim(9)) == 2
+
+
+def test_a_submit_that_is_refused_for_good_at_its_commit_is_told_so(address: str, ledger: PostgresLedger) -> None:
+    ledger.submit([lone(1)])
+    with psycopg.connect(address) as db:
+        db.execute(REFUSING.format("P0001").encode())
+        db.commit()
+        before = backend(ledger)
+        with pytest.raises(StoreError, match="refused a step: refused at the commit") as refused:
+            ledger.submit([lone(2)])
+        assert not isinstance(refused.value, MaybeApplied)
+        assert [each.outcome for each in ledger.submit([lone(3)])] == ["created"]
+    assert backend(ledger) == before, "the connection is in order"
+    assert [task.payload for task in worker_of(ledger).claim(9)] == [1, 3]
+
+
+def backend(ledger: PostgresLedger) -> int:
+    with ledger._links.use() as link:
+        return link.info.backend_pid
+
+
+STRICT = """
+CREATE FUNCTION check_mode() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN RAISE EXCEPTION 'not read committed'; END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER checked AFTER INSERT ON forebay_tasks FOR EACH STATEMENT EXECUTE FUNCTION check_mode();
+"""
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize(
+    "default", ["default_transaction_read_only = on", "default_transaction_isolation = serializable"]
+)
+def test_a_lone_submit_passes_over_the_defaults_of_transactions(
+    postgres_server: Server, default: str, *, pooled: bool
+) -> None:
+    with fresh_database(postgres_server) as url, PostgresLedger(url) as ledger:
+        ledger.submit([lone(1)])
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute(STRICT.encode())
+            name = urlsplit(url).path[1:]
+            db.execute(f'ALTER DATABASE "{name}" SET {default}'.encode())
+        with ExitStack() as stack:
+            other = stack.enter_context(PostgresLedger(stack.enter_context(pooler(url)).url if pooled else url))
+            assert [each.outcome for each in other.submit([lone(2)])] == ["created"]
+            assert [each.outcome for each in other.submit([lone(3, delay_s=60.0)])] == ["created"]
+        assert len(worker_of(ledger).claim(9)) == 2
 
 
 def waiting(address: str) -> int:

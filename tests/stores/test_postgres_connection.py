@@ -36,6 +36,7 @@ SETTINGS = {
     "statement_timeout": "700ms",
     "lock_timeout": "300ms",
     "idle_in_transaction_session_timeout": "400ms",
+    "default_transaction_isolation": "repeatable read",
 }
 
 
@@ -73,7 +74,7 @@ def test_a_connection_has_our_settings_and_our_name(links: Links) -> None:
     with links.use() as link:
         assert not link.shared
         shown = [link.execute(f"SHOW {name}").fetchone() for name in (*SETTINGS, "application_name")]
-    assert shown == [("700ms",), ("300ms",), ("400ms",), ("forebay",)]
+    assert shown == [("700ms",), ("300ms",), ("400ms",), ("repeatable read",), ("forebay",)]
 
 
 def test_what_the_address_says_wins(server: servers.Server) -> None:

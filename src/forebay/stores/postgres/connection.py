@@ -185,7 +185,9 @@ class Server:
         return link
 
     def _with_options(self, mark: str) -> dict[str, str | int]:
-        ours = " ".join(f"-c {name}={value}" for name, value in {**self._settings, _MARK: mark}.items())
+        # The server splits options at spaces that are not escaped.
+        settings = {name: value.replace(" ", "\\ ") for name, value in {**self._settings, _MARK: mark}.items()}
+        ours = " ".join(f"-c {name}={value}" for name, value in settings.items())
         return self._options | {"options": f"{self._options.get('options', '')} {ours}".strip()}
 
     @contextmanager

@@ -142,6 +142,10 @@ class Driver:
                     pgconn.send_query_prepared(name, values, result_format=_BINARY)
             pgconn.pipeline_sync()
             replies = _received(link, unknown, known)
+            if pgconn.status == ConnStatus.BAD:
+                link.close()
+            else:
+                pgconn.exit_pipeline_mode()
         except BaseException as error:
             farewell = link.hear_farewell() if isinstance(error, psycopg.OperationalError) else None
             # Half of a conversation is of no use to the next one.
@@ -149,10 +153,6 @@ class Driver:
             if farewell is None:
                 raise
             raise farewell from error
-        if pgconn.status == ConnStatus.BAD:
-            link.close()
-        else:
-            pgconn.exit_pipeline_mode()
         for reply in replies:
             if reply.status == ExecStatus.FATAL_ERROR:
                 raise psycopg.errors.error_from_result(reply)
@@ -176,7 +176,13 @@ def _received(link: Link, unknown: list[bytes], known: set[bytes]) -> list[PGres
         replies.append(_reply(link, until))
         if _is_last_word(replies[-1]) and pgconn.status == ConnStatus.BAD:
             return replies
-    _result(link, until)  # the sync
+    end = _result(link, until)
+    if end is not None and end.status == ExecStatus.FATAL_ERROR:
+        replies.append(end)  # the commit was refused
+        _result(link, until)  # the nothing that follows it
+        end = _result(link, until)
+    if end is None or end.status != ExecStatus.PIPELINE_SYNC:
+        raise psycopg.OperationalError("the connection was lost")
     return replies
 
 

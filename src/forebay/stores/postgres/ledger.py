@@ -17,7 +17,7 @@ import psycopg
 from psycopg import errors as pg
 
 from forebay.clock import Clock
-from forebay.errors import BadInput, StoreBusy, StoreClosed
+from forebay.errors import BadInput, StoreBusy, StoreClosed, StoreError
 from forebay.model.access import Access
 from forebay.model.exchange import Submitted
 from forebay.model.job import NewJob
@@ -27,6 +27,7 @@ from forebay.stores.postgres import schema
 from forebay.stores.postgres.connection import Link, Links, Server
 from forebay.stores.postgres.driver import Driver
 from forebay.stores.postgres.listener import Listener
+from forebay.stores.postgres.trouble import in_doubt
 from forebay.stores.sql.ledger import SqlLedger, whole
 from forebay.stores.sql.statement import Again, Steps
 from forebay.stores.sql.transaction import Transaction
@@ -52,6 +53,9 @@ SETTINGS = {
     "enable_material": "off",
     "enable_memoize": "off",
     "jit": "off",
+    # A batch that is a transaction by itself has these, whatever the role or the database has by default.
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
 }
 _TRIES = 8
 _PAUSE_S = 0.005
@@ -152,27 +156,36 @@ class PostgresLedger(SqlLedger):
         return schema.LEDGER.newest
 
     def _commit(self, step: Callable[..., Steps[T]], *arguments: object, **named: object) -> T:
-        """Repeated where somebody was quicker, and where the connection was lost before anything could be done."""
+        """Run a step again where somebody was quicker, and where the connection was lost and a repeat is safe.
+
+        A step that may be committed stays in doubt, however its repeat fails.
+        """
         channel = self._ready()
-        patient = False
-        for tries in range(1, _TRIES + 1):
-            with self._links.use() as link:
-                tx = Transaction(alone=False, patient=patient, careful=tries > 1)
-                driver = Driver(link, tx, channel=channel, clock=self._now())
-                try:
-                    answer = driver.write(whole(tx, step, *arguments, **named))
-                except Again:
-                    patient = True
-                except psycopg.Error as error:
-                    if tries >= _tries(error, link, driver):
-                        raise
-                    time.sleep(_PAUSE_S * random.uniform(0, tries))  # noqa: S311 - spreads processes
-                else:
-                    log_events(tx.noted)
-                    return answer
-        raise StoreBusy(
-            f"In {self._server.place} others were quicker {_TRIES} times.", remedy="Nothing is lost: try again."
-        )
+        patient = doubtful = False
+        try:
+            for tries in range(1, _TRIES + 1):
+                with self._links.use() as link:
+                    tx = Transaction(alone=False, patient=patient, careful=tries > 1, doubtful=doubtful)
+                    driver = Driver(link, tx, channel=channel, clock=self._now())
+                    try:
+                        answer = driver.write(whole(tx, step, *arguments, **named))
+                    except Again:
+                        patient = True
+                    except psycopg.Error as error:
+                        if tries >= _tries(error, link, driver):
+                            raise
+                        doubtful = doubtful or (driver.ended and link.closed)
+                        time.sleep(_PAUSE_S * random.uniform(0, tries))  # noqa: S311 - spreads processes
+                    else:
+                        log_events(tx.noted)
+                        return answer
+            raise StoreBusy(
+                f"In {self._server.place} others were quicker {_TRIES} times.", remedy="Nothing is lost: try again."
+            )
+        except StoreError as error:
+            if doubtful:
+                raise in_doubt(error) from error
+            raise
 
     def _submit_job(self, new: NewJob) -> Submitted:
         return self._together.submit(new)

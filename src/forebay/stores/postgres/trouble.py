@@ -54,6 +54,7 @@ _REFUSED: dict[str, str] = {
     "connection slots": "53300",
 }
 _UNKNOWN_IN = ("40003",)
+_REPEAT = "Repeat the call; if it goes on, check the server."
 
 
 class Silent(psycopg.OperationalError):
@@ -85,10 +86,13 @@ def _meaning(place: str, error: psycopg.Error, *, sent: bool) -> StoreError:
     if not sent:
         return StoreUnreachable(f"{place} cannot be reached: {text}.", remedy="Check that it runs, and the address.")
     if isinstance(error, psycopg.OperationalError) or state in _UNKNOWN_IN:
-        return MaybeApplied(
-            f"{place} did not answer: {text}.", remedy="Repeat the call; if it goes on, check the server."
-        )
+        return MaybeApplied(f"{place} did not answer: {text}.", remedy=_REPEAT)
     return StoreError(f"{place} refused a step: {text}.", remedy="Please report this.")
+
+
+def in_doubt(error: StoreError) -> MaybeApplied:
+    """Return what to raise where a step was cut off at its commit, and its repeat ended with this error."""
+    return MaybeApplied(f"{error.what} The connection was lost before, while the step was committed.", remedy=_REPEAT)
 
 
 def _guessed(text: str) -> str:

@@ -20,13 +20,17 @@ class Transaction:
     lone tasks first, then jobs, then tasks of jobs, each by id; `patient` says that it waits for all of
     them, where it else leaves out the jobs that others are busy with; `careful`, that nothing is taken for granted
     which the database itself would refuse. `repeatable` says that it may run again whatever became of its last batch:
-    what is there already is found then. `now` is known once the first batch is answered, and may rise with each.
+    what is there already is found then. `doubtful` says that the run before may have been committed. `now` is known
+    once the first batch is answered, and may rise with each.
     """
 
-    def __init__(self, *, alone: bool, now: float = 0.0, patient: bool = False, careful: bool = True) -> None:
+    def __init__(
+        self, *, alone: bool, now: float = 0.0, patient: bool = False, careful: bool = True, doubtful: bool = False
+    ) -> None:
         self.alone = alone
         self.patient = patient
         self.careful = careful
+        self.doubtful = doubtful
         self.now = now
         self.woken = False
         self.repeatable = False

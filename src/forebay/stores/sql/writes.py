@@ -72,7 +72,9 @@ def _submit_each(tx: Transaction, batch: Sequence[NewTask | NewJob]) -> Steps[li
     for new in batch:
         if new.id in known:
             same = known[new.id] == (type(new), new.payload_hash)
-            outcomes.append(Submitted(new.id, "existing" if same else "conflict"))
+            # A drawn id is there since the run before, whose answer was lost: nobody else draws it.
+            ours = tx.doubtful and isinstance(new, NewTask) and new.drawn
+            outcomes.append(Submitted(new.id, "conflict" if not same else "created" if ours else "existing"))
             continue
         known[new.id] = (type(new), new.payload_hash)
         if isinstance(new, NewTask):
