@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import fields
+from enum import Enum
+from types import NoneType
+from typing import Any, Final, NamedTuple, get_args
 
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
@@ -11,6 +15,11 @@ from fastapi.routing import APIRoute
 
 from forebay.server.callers import Needs
 from forebay.server.service import find_service
+
+_SCALARS: Final = (str, int, float, NoneType, Enum)
+_DESCRIBES: Final = {"name", "call", "path", "use_cache", "scope", "cache_key"}  # gives an endpoint nothing
+_PARAMS: Final = ("path_params", "header_params", "query_params")
+_TAKES: Final = {*_PARAMS, "dependencies", "request_param_name"}
 
 
 class _Param(NamedTuple):
@@ -54,13 +63,50 @@ class Direct:
 
 
 def direct(route: APIRoute) -> Direct | None:
-    """Return what calls the route's endpoint; None if the endpoint takes what only the solver can give."""
+    """Return what calls the route's endpoint; None if the route has anything that only the solver handles."""
     dependant = route.dependant
-    ours = all(isinstance(each.call, Needs) or each.call is find_service for each in dependant.dependencies)
-    others = (dependant.body_params, dependant.cookie_params, dependant.response_param_name)
-    simple = not any(others) and not dependant.background_tasks_param_name and route.response_field is None
-    required = any(each.field_info.is_required() for each in dependant.query_params)
-    return Direct(route.endpoint, dependant) if ours and simple and not required else None
+    params = [field for kind in _PARAMS for field in getattr(dependant, kind)]
+    handled = (
+        _needs(dependant) <= _TAKES
+        and all(map(_is_plain_dependency, dependant.dependencies))
+        and all(map(_is_plain_param, params))
+        and not any(each.field_info.is_required() for each in dependant.query_params)
+        and _answers(route)
+    )
+    return Direct(route.endpoint, dependant) if handled else None
+
+
+def _needs(dependant: Dependant) -> set[str]:
+    """Return the names of what the solver would give; those that a later FastAPI adds are among them."""
+    names = {each.name for each in fields(dependant)} - _DESCRIBES
+    return {name for name in names if getattr(dependant, name)}
+
+
+def _is_plain_dependency(dependant: Dependant) -> bool:
+    """Return whether the dependency is one of Forebay's own, named by the endpoint, and takes the request alone."""
+    is_ours = type(dependant.call) is Needs or dependant.call is find_service
+    return is_ours and bool(dependant.name) and _needs(dependant) == {"request_param_name"}
+
+
+def _is_plain_param(field: Any) -> bool:  # noqa: ANN401 - FastAPI does not export its class
+    """Return whether one text is given under one name, or a default that requests can share."""
+    info = field.field_info
+    kinds = get_args(info.annotation) or (info.annotation,)
+    return (
+        all(isinstance(kind, type) and issubclass(kind, _SCALARS) for kind in kinds)
+        and info.validation_alias in (None, field.alias)
+        and info.default_factory is None
+        and not info.validate_default
+        and (info.is_required() or isinstance(info.default, _SCALARS))
+    )
+
+
+def _answers(route: APIRoute) -> bool:
+    """Return whether the endpoint is a coroutine that returns a finished response."""
+    if route.response_field is not None or not inspect.iscoroutinefunction(route.endpoint):
+        return False
+    answer = inspect.signature(route.endpoint, eval_str=True).return_annotation
+    return isinstance(answer, type) and issubclass(answer, Response)
 
 
 def _param(field: Any) -> _Param:  # noqa: ANN401 - FastAPI does not export its class

@@ -21,7 +21,8 @@ class StrictRoute(APIRoute):
             {field.alias for field in self.dependant.query_params}
             | {each["name"] for each in described if each["in"] == "query"}
         )
-        without_solver = direct(self)
+        # FastAPI asks again where it includes the finished route, with dependencies that only its solver knows.
+        without_solver = None if hasattr(self, "app") else direct(self)
 
         async def handled(request: Request) -> Response:
             if request.scope["query_string"]:
