@@ -97,6 +97,14 @@ def test_a_worker_runs_tasks_serves_metrics_and_drains_on_sigterm(here: Ground, 
     assert here.ok("workers", "-o", "json").json == []
 
 
+def test_a_worker_sets_up_the_interpreter_of_its_own_process(here: Ground) -> None:
+    here.ok("submit", "-t", "add", "-i", '{"a": 1, "b": 2}')
+    with running(f"{Path(__file__).parent / 'interpreter_app.py'}:app", "--until-idle") as process:
+        assert process.wait(60) == 0
+    noted = json.loads((here.home / f"interpreter-{process.pid}.json").read_text())
+    assert noted == {"threshold": 20_000, "switch_s": pytest.approx(0.001), "frozen": True, "garbage": False}
+
+
 @pytest.mark.slow
 def test_a_worker_is_asked_to_end_by_its_name_or_its_session(
     here: Ground, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,18 @@ def test_one_command_serves_and_works(tmp_path: Path) -> None:
         assert ended(process) == 0
 
 
+@pytest.mark.parametrize(("options", "switch_s"), [([], 0.001), (["--no-worker"], sys.getswitchinterval())])
+def test_a_server_sets_up_the_interpreter_of_its_own_process(
+    tmp_path: Path, options: list[str], switch_s: float
+) -> None:
+    target = Path(__file__).parents[1] / "cli" / "interpreter_app.py"
+    with served(tmp_path, f"{target}:app", *options) as (client, process):
+        assert client.get("/livez").status_code == 200
+        assert ended(process) == 0
+    noted = json.loads((tmp_path / f"interpreter-{process.pid}.json").read_text())
+    assert noted == {"threshold": 20_000, "switch_s": pytest.approx(switch_s), "frozen": True, "garbage": False}
+
+
 @pytest.mark.slow
 def test_without_a_worker_nothing_runs(tmp_path: Path) -> None:
     with served(tmp_path, "--no-worker") as (client, process):

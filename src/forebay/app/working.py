@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -30,8 +29,6 @@ from forebay.observe.logs import bind
 
 T = TypeVar("T")
 _LEAVE_S = 1.0
-_SWITCH_S = 0.001
-_GARBAGE = 20_000  # more objects than before are there when it is looked for
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -63,12 +60,11 @@ def when_idle(app: Forebay) -> Beside:
     return partial(drain_when_idle, app.ledger, app.registry)
 
 
-def run(main: Coroutine[Any, Any, T], *, working: bool = True) -> T:
+def run(main: Coroutine[Any, Any, T]) -> T:
     """As asyncio.run does it, but a handler that will not be cancelled cannot keep the program from ending."""
     loop = asyncio.new_event_loop()
     try:
-        with _tuned() if working else nullcontext():
-            return loop.run_until_complete(main)
+        return loop.run_until_complete(main)
     finally:
         left = asyncio.all_tasks(loop)
         for task in left:
@@ -80,32 +76,6 @@ def run(main: Coroutine[Any, Any, T], *, working: bool = True) -> T:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
-
-
-@contextmanager
-def _tuned() -> Iterator[None]:
-    """Set the interpreter up for a worker that has the process to itself, and put all back at the end."""
-    usual_s, usual = sys.getswitchinterval(), gc.get_threshold()
-    # The thread that has an answer of the ledger's must not wait long behind a busy loop.
-    sys.setswitchinterval(min(usual_s, _SWITCH_S))
-    collect_rarely()
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual_s)
-        gc.unfreeze()
-        gc.set_threshold(*usual)
-
-
-def collect_rarely() -> None:
-    """Look for garbage less often, and no longer among all that is there now.
-
-    Each task makes and drops some twenty objects, and those of all tasks in hand would be looked at again and again.
-    """
-    gc.freeze()
-    usual, *older = gc.get_threshold()
-    if usual:  # else it is switched off
-        gc.set_threshold(max(usual, _GARBAGE), *older)
 
 
 async def awork(

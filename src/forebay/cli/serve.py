@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from forebay.cli import output
+from forebay.cli.interpreter import collect_rarely, hand_over_soon
 from forebay.cli.options import Reading
 from forebay.errors import MissingExtra
 
@@ -88,19 +88,13 @@ def _run(app: Forebay, host: str | None, port: int | None, worker: Options | Non
             else:
                 output.write([{"address": address, "worker": worker is not None}], common.output, one=True)
                 sys.stdout.flush()
-            _collect_rarely()
+            collect_rarely()
 
         loopback = serving.is_loopback(chosen)
         served = serving.serve(app, listening, keyed=keyed, loopback=loopback, worker=worker, on_ready=ready)
-        run(served, working=worker is not None)
+        if worker is not None:
+            hand_over_soon()
+        run(served)
         # It has ended well; one signal more must not make it look as if it had been killed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-
-
-def _collect_rarely() -> None:
-    """A look for garbage among all there is, with thousands who listen, holds up everybody for a tenth of a second."""
-    from forebay.app.working import collect_rarely
-
-    gc.collect()
-    collect_rarely()

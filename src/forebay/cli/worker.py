@@ -15,6 +15,7 @@ from cyclopts import Parameter
 
 from forebay.cli import output
 from forebay.cli.cells import beside, short_ids
+from forebay.cli.interpreter import collect_rarely, hand_over_soon
 from forebay.cli.opening import environment, opened, who
 from forebay.cli.options import Common, Reading
 from forebay.errors import BadInput, ForebayError, StoreError
@@ -133,6 +134,8 @@ def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> in
             gauges = FleetGauges(app)
             stack.callback(gauges.close)
             stack.callback(serve(settings.metrics_host, port, gauges=gauges))
+        hand_over_soon()
+        collect_rarely()
         try:
             work()
         except StoreError as error:

@@ -1,37 +1,49 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
-
-import pytest
+import threading
+from collections.abc import Coroutine
+from typing import Any
 
 from forebay.app.working import run
 
 
-async def setting() -> tuple[int, float, int]:
-    return gc.get_threshold()[0], sys.getswitchinterval(), gc.get_freeze_count()
+def interpreter() -> tuple[tuple[int, int, int], float, int]:
+    return gc.get_threshold(), sys.getswitchinterval(), gc.get_freeze_count()
 
 
-def test_a_worker_collects_rarely_and_hands_over_soon_and_puts_both_back() -> None:
-    before = gc.get_threshold(), sys.getswitchinterval()
-    threshold, switch_s, frozen = run(setting())
-    assert threshold == 20_000
-    assert switch_s == pytest.approx(0.001)
-    assert frozen > 0
-    assert (gc.get_threshold(), sys.getswitchinterval()) == before
-    assert gc.get_freeze_count() == 0
+def test_workers_in_two_threads_leave_the_interpreter_to_their_host() -> None:
+    first_runs, second_runs, first_ended = threading.Event(), threading.Event(), threading.Event()
+    seen = []
 
+    async def first() -> None:
+        first_runs.set()
+        await asyncio.to_thread(second_runs.wait, 10)
+        seen.append(interpreter())
 
-def test_what_only_waits_leaves_the_interpreter_as_it_is() -> None:
-    threshold, switch_s, _ = run(setting(), working=False)
-    assert (threshold, switch_s) == (gc.get_threshold()[0], sys.getswitchinterval())
+    async def second() -> None:
+        second_runs.set()
+        await asyncio.to_thread(first_ended.wait, 10)
+        seen.append(interpreter())
 
+    def thread(main: Coroutine[Any, Any, None]) -> threading.Thread:
+        started = threading.Thread(target=run, args=(main,))
+        started.start()
+        return started
 
-def test_a_program_that_never_collects_goes_on_like_that() -> None:
-    usual = gc.get_threshold()
-    gc.set_threshold(0)
+    frozen_before = gc.get_freeze_count()
+    gc.freeze()
     try:
-        threshold, *_ = run(setting())
+        before = interpreter()
+        one = thread(first())
+        assert first_runs.wait(10)
+        two = thread(second())
+        one.join()
+        first_ended.set()
+        two.join()
+        assert before[2] > frozen_before
+        assert [*seen, interpreter()] == [before] * 3
     finally:
-        gc.set_threshold(*usual)
-    assert threshold == 0
+        gc.unfreeze()
