@@ -1,4 +1,7 @@
-"""The one place where threads meet: sends whole steps to a store's own thread, in groups that commit together."""
+"""The one place where threads meet.
+
+Sends whole steps to a store's own thread, in groups that commit together, and an event loop's calls to a few threads.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -154,13 +158,14 @@ class LoopThreads:
     """Runs the blocking calls of an event loop on a few threads; calls that end together wake the loop once.
 
     The loop's own executor makes two futures and a condition for each call, and wakes the loop for each: more work
-    than most calls. A call whose caller has left before its turn is not made. The threads are daemons.
+    than most calls. A call whose caller has left before its turn is not made. The threads are daemons, and end once
+    this object is closed or gone.
     """
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name
         self._most = most
-        self._queue: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], _Arrivals] | None] = SimpleQueue()
+        self._queue: _LoopCalls = SimpleQueue()
         self._arrivals: _Arrivals | None = None
         self._threads: list[SupervisedThread] = []
         self._closed = False
@@ -177,7 +182,8 @@ class LoopThreads:
         arrivals.awaited_count += 1
         self._queue.put((call, future, arrivals))
         if len(self._threads) < min(self._most, arrivals.awaited_count):
-            thread = SupervisedThread(f"{self._name}-{len(self._threads)}", self._work)
+            # The thread knows the queue alone: it must not keep this object alive.
+            thread = SupervisedThread(f"{self._name}-{len(self._threads)}", partial(_make_calls, self._queue))
             self._threads.append(thread)
             thread.start()
         return future
@@ -188,21 +194,33 @@ class LoopThreads:
         with suppress(Empty):
             while (waiting := self._queue.get_nowait()) is not None:
                 waiting[1].cancel()
+        self._end_threads()
+
+    def __del__(self) -> None:
+        self._end_threads()
+
+    def _end_threads(self) -> None:
         for _ in self._threads:
             self._queue.put(None)
 
-    def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            call, future, arrivals = item
-            answer, error = None, None
-            if not future.done():
-                try:
-                    answer = call()
-                except BaseException as raised:  # noqa: BLE001 - whatever it was, the caller must hear of it
-                    error = raised
-            arrivals.add(future, answer, error)
-            # While it waits for the next call it must keep nothing of this one alive.
-            del item, call, future, arrivals, answer, error
+
+def _make_calls(queue: _LoopCalls) -> None:
+    while (item := queue.get()) is not None:
+        call, future, arrivals = item
+        answer: object = None
+        error: BaseException | None = None
+        if not future.done():
+            try:
+                answer = call()
+            except StopIteration as raised:
+                # A future refuses it; a coroutine that raised it would raise the same.
+                error = RuntimeError("The call raised StopIteration.")
+                error.__cause__ = raised
+            except BaseException as raised:  # noqa: BLE001 - whatever it was, the caller must hear of it
+                error = raised
+        arrivals.add(future, answer, error)
+        # While it waits for the next call it must keep nothing of this one alive.
+        del item, call, future, arrivals, answer, error
 
 
 class _Arrivals:
@@ -235,3 +253,6 @@ class _Arrivals:
                 future.set_result(answer)
             else:
                 future.set_exception(error)
+
+
+_LoopCalls = SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], _Arrivals] | None]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -349,3 +350,43 @@ async def test_answers_that_come_while_the_loop_is_busy_wake_it_once(threads: Lo
         assert ended.acquire(timeout=SOON_S)
     await asyncio.gather(*answers)
     assert wake.call_count <= 2
+
+
+@in_a_loop
+async def test_a_call_that_raises_stop_iteration_fails_alone(threads: LoopThreads) -> None:
+    gate = threading.Event()
+
+    def stop() -> None:
+        assert gate.wait(SOON_S)
+        next(iter(()))
+
+    stopped, fine = threads.run(stop), threads.run(partial(gate.wait, SOON_S))
+    gate.set()
+    error, answer = await asyncio.wait_for(asyncio.gather(stopped, fine, return_exceptions=True), SOON_S)
+    assert isinstance(error, RuntimeError)
+    assert isinstance(error.__cause__, StopIteration)
+    assert answer is True
+
+
+def test_threads_that_nobody_closed_end_with_their_last_reference_after_the_calls_that_wait() -> None:
+    made: list[int] = []
+
+    async def use() -> list[threading.Thread]:
+        before = {*threading.enumerate()}
+        threads = LoopThreads("nobodys", 2)
+        gate = threading.Event()
+        running = [threads.run(partial(gate.wait, SOON_S)) for _ in range(2)]
+        waiting = [threads.run(partial(made.append, number)) for number in range(3)]
+        started = [each for each in threading.enumerate() if each not in before]
+        del threads
+        gc.collect()
+        gate.set()
+        await asyncio.wait_for(asyncio.gather(*running, *waiting), SOON_S)
+        return started
+
+    started = asyncio.run(use())
+    assert len(started) == 2
+    for each in started:
+        each.join(SOON_S)
+        assert not each.is_alive()
+    assert sorted(made) == [0, 1, 2]

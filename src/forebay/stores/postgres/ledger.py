@@ -115,7 +115,7 @@ class PostgresLedger(SqlLedger):
         access: Access = Access.USE,
     ) -> None:
         super().__init__(environment)
-        self._together = Together(self._submit)
+        self._together = Together(self._submit, self.group_tasks)
         self._access = access
         self._server = Server(address, settings=SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
         self._clock = clock

@@ -49,6 +49,7 @@ from forebay.stores.checks import (
     check_request,
     check_targets,
 )
+from forebay.stores.groups import count_group, weigh
 from forebay.stores.sql import acting, exchange, keys, reads, writes
 from forebay.stores.sql.lines import Guess
 from forebay.stores.sql.statement import Steps
@@ -56,7 +57,6 @@ from forebay.stores.sql.transaction import Transaction
 
 T = TypeVar("T")
 G = TypeVar("G")
-_GROUP_SIZE = 4 * 1024 * 1024
 
 
 class SqlLedger(ABC):
@@ -348,32 +348,8 @@ def whole(tx: Transaction, step: Callable[..., Steps[T]], *arguments: Any, **nam
 
 def _groups(batch: Sequence[NewTask | NewJob], most: int) -> Iterator[Sequence[NewTask | NewJob]]:
     """Parts of a batch that are short enough for others to get a turn between them; a job stays whole."""
-    if isinstance(batch, Bulk):
-        yield from _slices(batch, most)
-        return
-    group: list[NewTask | NewJob] = []
-    count = size = 0
-    for new in batch:
-        group.append(new)
-        if isinstance(new, NewTask):
-            count += 1
-            size += len(new.payload_json)
-        else:
-            count += len(new.tasks)
-            size += sum(len(task.payload_json) for task in new.tasks)
-        if count >= most or size >= _GROUP_SIZE:
-            yield group
-            group, count, size = [], 0, 0
-    if group:
-        yield group
-
-
-def _slices(bulk: Bulk, most: int) -> Iterator[Bulk]:
-    start = size = 0
-    for at, text in enumerate(bulk.texts):
-        size += len(text)
-        if at - start + 1 >= most or size >= _GROUP_SIZE:
-            yield bulk[start : at + 1]
-            start, size = at + 1, 0
-    if start < len(bulk):
-        yield bulk[start:]
+    weights = ((1, len(text)) for text in batch.texts) if isinstance(batch, Bulk) else map(weigh, batch)
+    start = 0
+    while count := count_group(weights, most):
+        yield batch[start : start + count]
+        start += count

@@ -55,7 +55,7 @@ class SqliteLedger(SqlLedger):
         self._files: Files | None = None
         self._replaced: list[Files] = []
         self._wake = Wakeups(self._path)
-        self._together = Together(self._submit)
+        self._together = Together(self._submit, self.group_tasks)
         forks.watch(self)
 
     def _opened(self) -> Files:
