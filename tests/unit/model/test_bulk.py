@@ -9,7 +9,7 @@ from forebay.ids import check_id
 from forebay.model.bulk import Bulk
 from forebay.model.payload import encode
 from forebay.model.task import NewTask
-from forebay.stores.sql.ledger import _slices
+from forebay.stores.sql.ledger import _groups
 
 TEXTS = [encode({"page": page}) for page in range(7)]
 
@@ -31,11 +31,11 @@ def test_a_task_with_a_name_of_its_own_has_no_likes() -> None:
 @pytest.mark.parametrize("most", [1, 3, 7, 100])
 def test_its_parts_are_all_of_it_in_order(most: int) -> None:
     bulk = Bulk(NewTask(kind="scan"), TEXTS)
-    parts = [*_slices(bulk, most)]
-    assert [each for part in parts for each in part.ids] == [*bulk.ids]
+    parts = [*_groups(bulk, most)]
+    assert [task.id for part in parts for task in part if isinstance(task, NewTask)] == [*bulk.ids]
     assert [len(part) for part in parts[:-1]] == [most] * (len(parts) - 1)
 
 
 def test_large_payloads_make_short_parts() -> None:
     bulk = Bulk(NewTask(kind="scan"), [encode("x" * 1_000_000)] * 9)
-    assert [len(part) for part in _slices(bulk, 500)] == [5, 4]
+    assert [len(part) for part in _groups(bulk, 500)] == [5, 4]

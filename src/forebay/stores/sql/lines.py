@@ -194,7 +194,7 @@ def _lines(
 
 
 def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
-    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, tenant."""
+    """Delayed tasks whose time has come: seq, kind, lane, priority, flow, job, tenant."""
     counts: dict[str, int] = {}
     for want in wants:
         counts[want.kind] = counts.get(want.kind, 0) + want.count
@@ -204,7 +204,7 @@ def due(tx: Transaction, wants: Sequence[Want]) -> Steps[list[Any]]:
 
 def promote(tx: Transaction, found: Sequence[Any]) -> Steps[None]:
     if found:
-        places = [fairness.place_of(Line(*row[1:4]), row[4], row[5]) for row in found]
+        places = [fairness.place_of(Line(*row[1:4]), row[4], row[6]) for row in found]
         answers = yield from tx.ask(*ends(places))
         tags = fairness.tags(places, *_known_ends(*answers))
         tx.write("promote", given=[[row[0], tag] for row, tag in zip(found, tags, strict=True)])
