@@ -56,8 +56,8 @@ def test_a_thousand_fast_documents_never_exceed_150_in_flight_or_190_in_any_minu
 def test_the_same_documents_under_a_calendar_minute_counter_are_caught(ground: Make) -> None:
     window_s = 60 * SCALE
     with ground(in_flight=150, windows=[(190, window_s)], control="calendar_window") as here:
-        here.work(4, concurrency=60)
         jobs = [here.app.start("pages", chunks=[{"work_s": 5 * SCALE}]) for _ in range(600)]
+        here.work(4, concurrency=60)
         for job in jobs:
             here.app.wait(job.id, timeout_s=150)
     verdict = here.judged(Rules(in_flight=150, windows=(Window(190, window_s),)))
