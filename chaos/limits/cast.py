@@ -24,6 +24,8 @@ W_EFF_S = W_S + TRAIL_S
 HOLD_S = max(W_EFF_S, CALL_S + TRAIL_S)
 HELD_S = CALL_S + trail_of(START_S, TRANSIT_S, has_windows=False)
 """How long after its grant a call may be in progress, in a limit without windows."""
+LOOSE: Settings = {"windows": [[1_000_000, W_S]]}
+"""A window that never binds: with one, calls start soon after their grants, and news of a cool-down reaches all."""
 SLACK_S = 0.3
 """For the clocks and wake-ups of a busy machine, where a promise is about when and not about how many."""
 REPLICATED = ("sentinel", "cluster")
@@ -124,7 +126,7 @@ def cast_run(
         rules=Rules(
             in_flight=in_flight,
             windows=() if window is None else (window,),
-            trail_s=trail_of(START_S, TRANSIT_S, has_windows=window is not None),
+            trail_s=trail_of(START_S, TRANSIT_S, has_windows=window is not None or "windows" in (settings or {})),
             ramp="arrivals",
             window_extra_s=TRAIL_S,
             **(rules or {}),

@@ -181,11 +181,12 @@ def rules_of(options: argparse.Namespace) -> Rules:
         / options.seconds
         for window in options.window
     ]
+    has_windows = bool(options.window) or "windows" in dict(options.set)
     return Rules(
         in_flight=options.in_flight,
         windows=tuple(options.window),
         excess_allowed=len(options.stop),
-        trail_s=trail_of(options.start_within, options.transit, has_windows=bool(options.window)),
+        trail_s=trail_of(options.start_within, options.transit, has_windows=has_windows),
         ramp=options.ramp,
         window_extra_s=extra_s,
         ideal=min(bounds),

@@ -72,9 +72,9 @@ def paced(tmp_path_factory: pytest.TempPathFactory) -> Sound:
 
 @pytest.fixture(scope="module")
 def cooled(tmp_path_factory: pytest.TempPathFactory) -> Sound:
-    """A 429 and the ramp after it."""
+    """A 429 and the ramp after it; with a window, though none that binds, the pause is short of late starts."""
     load = ("--processes", "2", "--callers", "4", "--seconds", "3.8", "--in-flight", "4", "--work", "0.1")
-    return sound(tmp_path_factory.mktemp("cooled"), *load, "--refuse", "0.3:1")
+    return sound(tmp_path_factory.mktemp("cooled"), *load, "--refuse", "0.3:1", "--set", "windows=[[10000, 2]]")
 
 
 def test_an_honest_limiter_is_let_go_when_a_process_is_killed(killed: Sound) -> None:
