@@ -21,6 +21,7 @@ class Index:
         self._lines: dict[str, dict[Line, list[Entry]]] = defaultdict(lambda: defaultdict(list))
         self._later: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
         self._tails: dict[tuple[Line, str], int] = {}
+        self._last: dict[tuple[Line, str], str] = {}
         self._flows: dict[tuple[Line, str], dict[str, None]] = defaultdict(dict)
         self._order: dict[str, int] = {}
         self._next = count()
@@ -41,15 +42,21 @@ class Index:
 
     def tags(self, tasks: Iterable[Task]) -> list[int]:
         """A place in line for each of the tasks, which join it in this order."""
+        tasks = [*tasks]
         places = [place_of(_line(task), task.flow, task.tenant) for task in tasks]
         heads = {line: head[0] for line in {place.line for place in places} if (head := self._head(line))}
         shared = {(place.line, place.tenant) for place in places if place.tenant is not None}
         crowds = {(line, tenant): self._crowd(line, tenant, heads.get(line, 0)) for line, tenant in shared}
-        # A flow whose last tag is behind the head has nothing waiting: what it had is forgotten here.
-        given = tags(places, heads, self._tails, crowds)
-        for place, tag in zip(places, given, strict=True):
+        tails = {
+            (place.line, place.flow): self._tails[place.line, place.flow]
+            for place in places
+            if place.flow is not None and self._waits(place.line, place.flow, heads.get(place.line, 0))
+        }
+        given = tags(places, heads, tails, crowds)
+        for task, place, tag in zip(tasks, places, given, strict=True):
             if place.flow is not None:
                 self._tails[place.line, place.flow] = tag
+                self._last[place.line, place.flow] = task.id
             if place.flow is not None and place.tenant is not None:
                 self._flows[place.line, place.tenant][place.flow] = None
         return given
@@ -59,13 +66,21 @@ class Index:
         flows = self._flows[line, tenant]
         count = 0
         for flow in list(flows):
-            if self._tails.get((line, flow), 0) < max(head, 1):
+            if not self._waits(line, flow, head):
                 del flows[flow]
                 continue
             count += 1
             if count == MAX_CROWD:
                 break
         return count
+
+    def _waits(self, line: Line, flow: str, head: int) -> bool:
+        """Return whether the last task of a flow waits; one with the tag of the head may have been claimed."""
+        tail = self._tails.get((line, flow), 0)
+        if tail != head or tail < 1:
+            return tail >= max(head, 1)
+        last = self._read(self._last.get((line, flow), ""))
+        return last is not None and last.status is Status.PENDING and last.tag == tail
 
     def due(self, kind: str, now: float, most: int) -> list[Task]:
         """Take out up to `most` delayed tasks whose time has come."""
@@ -129,6 +144,7 @@ class Index:
         self._lines[line.kind].pop(line, None)
         for key in [key for key in self._tails if key[0] == line]:
             del self._tails[key]
+            self._last.pop(key, None)
         for key in [key for key in self._flows if key[0] == line]:
             del self._flows[key]
         return None
