@@ -57,6 +57,7 @@ def test_the_place_of_the_store_is_told_to_operators_only(
     lose: Callable[[Path], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "forebay")  # whatever a program in this process chose
     completed = service.submit()
     work(service.app)
     lose(tmp_path)
