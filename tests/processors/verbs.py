@@ -33,7 +33,7 @@ def about(arguments: Arguments, files: list[int]) -> object:
 
 def _open_files() -> list[int]:
     found = []
-    for number in range(64):
+    for number in range(1024):
         try:
             os.fstat(number)
         except OSError:
@@ -130,7 +130,7 @@ def say(arguments: Arguments, files: list[int]) -> object:
 
 
 def hang_up(arguments: Arguments, files: list[int]) -> object:
-    os.closerange(3, 64)
+    os.closerange(3, 1024)
     time.sleep(30)
     return None
 
