@@ -16,6 +16,7 @@ from forebay.testing.workers import action
 @pytest.mark.slow
 class TestObjectsLedger(LedgerSuite):
     many = 120
+    tags_at_submit = False
 
     @pytest.fixture(autouse=True)
     def _bucket(self) -> None:

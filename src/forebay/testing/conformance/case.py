@@ -20,10 +20,12 @@ class LedgerCase:
 
     `many` is how many units the larger tests submit; less for a store that is not made for many.
     `wakes` says that listeners are woken: not so by a store that has no means for it.
+    `tags_at_submit` says that a task which is due gets its tag at once: not so in a store whose next exchange tags it.
     """
 
     many = 1200
     wakes = True
+    tags_at_submit = True
 
     def make_ledger(self, clock: Clock) -> Ledger:
         raise NotImplementedError
