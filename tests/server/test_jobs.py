@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import io
 import socket
 import threading
@@ -14,7 +13,6 @@ import httpx2
 import pytest
 
 from forebay.app.forebay import Forebay
-from forebay.app.working import awork, when_idle
 from forebay.engine.signals import Permanent, Retry
 from forebay.ids import random_id
 from forebay.model.document import Page
@@ -27,11 +25,8 @@ from forebay.server import submitting
 from forebay.settings import load
 from tests.documents.hostile import user_password
 from tests.pipelines.ground import Ground, as_pages, pdf
+from tests.pipelines.works import work
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
-
-
-def work(app: Forebay) -> None:
-    asyncio.run(asyncio.wait_for(awork(app, when_idle(app)), 60))
 
 
 def drafts(folder: Path) -> list[Path]:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from forebay.app.forebay import Forebay
-from forebay.app.working import awork, when_idle
+from tests.pipelines.works import work
 from tests.server.ground import Service, problem
-
-
-def work(app: Forebay) -> None:
-    asyncio.run(asyncio.wait_for(awork(app, when_idle(app)), 60))
 
 
 def stored(folder: Path) -> list[Path]:
