@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forebay.engine.context import Context
 from tests.pipelines.works import work
 from tests.server.ground import Service, problem
 
@@ -108,3 +109,17 @@ def test_a_lost_result_is_made_again_when_the_document_is_handed_in_again(servic
     work(service.app)
     assert service.get(f"{path}/result").content == before
     assert service.get(f"{path}/chunks/0").status_code == 200
+
+
+def test_a_retry_of_a_job_that_merges_nothing_is_refused_once_it_is_done(service: Service) -> None:
+    halves = service.app.pipeline("halves")
+
+    @halves.process()
+    async def half(ctx: Context, number: int) -> float:
+        return number / 2
+
+    job_id = service.app.start("halves", chunks=[{"number": 2}]).id
+    work(service.app)
+    assert service.get(f"/v1/jobs/{job_id}").json()["status"] == "completed"
+    problem(service.post(f"/v1/jobs/{job_id}/retry"), 409, "not_retryable")
+    assert [each.done for each in service.app.retry(job_id)] == [False]

@@ -25,9 +25,9 @@ def redo_lost(
     checked by its sha256; without, only whether it is there. Blocking.
     """
     job = app.ledger.get_job(identifier)
-    if job is not None and job.status is not Status.COMPLETED:
-        return None
-    task = app.ledger.get(identifier if job is None else job.merge_id or "")
+    merge_id = None if job is None or job.status is not Status.COMPLETED else job.merge_id
+    wanted = identifier if job is None else merge_id
+    task = None if wanted is None else app.ledger.get(wanted)
     if task is None or task.status is not Status.COMPLETED or task.result_blob is None:
         return None
     if not _is_lost(app, BlobRef(task.tenant, task.result_blob), read=read):
