@@ -191,6 +191,13 @@ def test_a_bulk_with_a_key_goes_on_after_what_is_stored(here: Ground) -> None:
     assert f"{len(broken.lines)} of 3000 submitted before" in again.err
 
 
+def test_a_bulk_that_is_refused_is_not_said_to_be_stored(here: Ground) -> None:
+    for given in (["-t", "no kind"], ["-t", "add", "--priority", "101"]):
+        one = here.run("submit", *given, "-i", "1")
+        refused = here.run("submit", *given, "--bulk", "-", stdin=b"1\n2\n")
+        assert (refused.code, refused.err) == (2, one.err)
+
+
 def test_a_bulk_says_what_it_does_not_know(here: Ground) -> None:
     with short_files(2_500_000):
         broken = here.run("submit", "-t", "add", "--bulk", "-", stdin=BULK)

@@ -114,7 +114,7 @@ class Lines:
     def broken_off(self, error: ForebayError, batch: list[tuple[int, Json]], *, stored: int) -> ForebayError:
         """The error of a batch, with what is stored and how to store the rest."""
         first, last = batch[0][0], batch[-1][0]
-        sure = isinstance(error, StoreError) and not isinstance(error, MaybeApplied)
+        sure = isinstance(error, BadInput | StoreError) and not isinstance(error, MaybeApplied)
         if not stored and sure:
             return error
         doubt = "" if sure else f" Lines {first} to {last} may be stored as well."
