@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from forebay.app.forebay import Forebay
+from forebay.errors import MaybeApplied
+from forebay.model.exchange import Submitted
+from forebay.model.job import NewJob
 from forebay.model.query import Query
+from forebay.model.task import NewTask
 from forebay.server import quotas
 from forebay.settings import load
 from tests.limits.ground import until
@@ -117,6 +121,25 @@ def test_quotas_of_jobs_and_tasks_hold_for_many_at_once(tmp_path: Path) -> None:
         assert at_once(service, "/v1/tasks", tasks(), JSON | bob) == {202: 5, 429: AT_ONCE - 5}
         assert app.ledger.open_job_count("ann") == 2
         assert sum(app.ledger.count(tenant="bob").values()) == 5
+
+
+@pytest.mark.parametrize("more", [{}, {"tenant_max_jobs": 9}])
+def test_bytes_of_what_may_be_stored_count(
+    tmp_path: Path, more: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = DOCUMENT + b"%" * 1000
+    bounds = {"tenant_max_daily_bytes": len(document)} | more
+    with app_with(tmp_path, **bounds) as app, serving(app, keyed=True) as service:
+        store = app.store
+
+        def stored_in_silence(job: NewTask | NewJob) -> Submitted:
+            store(job)
+            raise MaybeApplied("It has not answered.")
+
+        monkeypatch.setattr(app, "store", stored_in_silence)
+        ann = service.keyed("submit", tenant="ann")
+        problem(service.post("/v1/jobs", content=document, headers=PDF | ann), 503, "maybe_applied")
+        assert sent(service, ann) == 429
 
 
 @pytest.mark.parametrize("announced", [True, False])

@@ -66,14 +66,16 @@ class Quotas:
         """Admit one job with a document of `length` bytes, if that is known, or raise Refused."""
         with self._bytes.reserved(caller.tenant, length or 0) as allowance:
             async with self._jobs.reserved(caller.tenant, allowance):
-                yield allowance
+                with _in_doubt(allowance):
+                    yield allowance
 
     @asynccontextmanager
     async def task(self, caller: Caller) -> AsyncIterator[Allowance]:
         """Admit one task, or raise Refused."""
         allowance = Allowance()
         async with self._tasks.reserved(caller.tenant, allowance):
-            yield allowance
+            with _in_doubt(allowance):
+                yield allowance
 
     def check_rate(self, key_id: str) -> None:
         """Refused if a key asks more often than it may; a minute's worth may come at once."""
@@ -95,6 +97,16 @@ class Quotas:
                 headers={"retry-after": str(max(1, ceil((1 - left) * _MINUTE_S / most)))},
                 closing=True,
             )
+
+
+@contextmanager
+def _in_doubt(allowance: Allowance) -> Iterator[None]:
+    """What may be stored counts as if it were."""
+    try:
+        yield
+    except (MaybeApplied, asyncio.CancelledError):
+        allowance.settle(is_new=True)
+        raise
 
 
 class _DailyBytes:
@@ -193,9 +205,6 @@ class _Open:
         known.under_way += 1
         try:
             yield
-        except (MaybeApplied, asyncio.CancelledError):
-            allowance.settle(is_new=True)
-            raise
         finally:
             known.under_way -= 1
             if allowance.is_new:
