@@ -41,11 +41,13 @@ class DiskRoom:
             full_at, now = self._full_at, time.monotonic()
             if full_at is None or now - self._probed_at < _EVERY_S:
                 return full_at is not None
-            self._probed_at = now
             try:
                 await self._service.ask(_write, self._service.app)
             except StoreError:
                 return True
+            finally:
+                # At its end: who waited for a store that was silent has the answer, and need not wait as long again.
+                self._probed_at = time.monotonic()
             # Another request may have found it full meanwhile.
             if self._full_at == full_at:
                 self._full_at = None
