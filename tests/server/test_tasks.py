@@ -7,9 +7,11 @@ import pytest
 from forebay import Context, Permanent
 from forebay.app.forebay import Forebay
 from forebay.clock import SystemClock
+from forebay.errors import StoreUnreachable
 from forebay.ids import random_id
 from forebay.model.callback import KIND
 from forebay.model.exchange import Progress, Session, Want
+from forebay.model.task import Status
 from forebay.testing.workers import Worker
 from tests.server.ground import NOBODY, Service, problem
 from tests.server.test_jobs import work
@@ -46,6 +48,21 @@ def test_a_task_is_submitted_and_shown_with_its_result(service: Service, app: Fo
     assert (used["meter"], used["unit"], used["amount"]) == ("double", "calls", 1)
     assert service.get("/v1/usage", params={"since": 9_999_999_999}).json()["items"] == []
     problem(service.get(f"/v1/tasks/{NOBODY}"), 404, "not_found")
+
+
+def test_a_stored_task_is_answered_though_the_store_is_silent_then(
+    service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = app.ledger.sessions
+
+    def silent_once_stored() -> list[Session]:
+        if app.ledger.count():
+            raise StoreUnreachable("It is gone.")
+        return sessions()
+
+    monkeypatch.setattr(app.ledger, "sessions", silent_once_stored)
+    submit(service, 1)
+    assert app.ledger.count() == {("double", Status.PENDING): 1}
 
 
 def test_a_running_task_is_shown_with_its_progress(service: Service, app: Forebay) -> None:

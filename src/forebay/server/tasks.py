@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
@@ -9,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from forebay.app.plain import plain, plain_open
 from forebay.engine.submission import Options
+from forebay.errors import StoreError
 from forebay.model.callback import KIND
 from forebay.model.exchange import Submitted
 from forebay.model.names import kind_of
@@ -51,10 +53,12 @@ async def submit(
     if done.outcome == "existing":
         headers["forebay-replayed"] = "true"
     answer: dict[str, Any] = {"id": done.id, "links": links(done.id)}
-    if not await service.ask(_is_run, service, order.kind):
-        answer["warnings"] = [
-            f"No worker that is alive runs the kind {order.kind}: the task waits until one does. Check the name."
-        ]
+    # It is stored: that the store is silent now must not look as if it were not.
+    with suppress(StoreError):
+        if not await service.ask(_is_run, service, order.kind):
+            answer["warnings"] = [
+                f"No worker that is alive runs the kind {order.kind}: the task waits until one does. Check the name."
+            ]
     return JSONResponse(answer, 202, headers)
 
 
