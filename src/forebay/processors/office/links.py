@@ -15,6 +15,8 @@ from markdown_it.token import Token
 _ALLOWED: Final = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _SUSPECT: Final = re.compile(r"<[A-Za-z/!?]|\]\(|\]:")
 _TAG: Final = re.compile(r"<[A-Za-z/!?]")
+_HTML_LINE: Final = re.compile(r"^[ \t>]*(<(?:[/!?]|[A-Za-z][A-Za-z0-9-]*(?=[\s/>]|$)))", re.MULTILINE)
+"""A line that begins like this may be raw HTML, whatever was open before it: code, a title, an address."""
 _BREAK: Final = re.compile(r"<br[ \t]*/?>", re.IGNORECASE)
 _COMMENT: Final = ("<!--", "-->")
 _LONGEST_COMMENT: Final = 10_000
@@ -41,8 +43,9 @@ class _Exhausted(Exception):
 def without_unsafe_links(markdown: str, starts: Sequence[int] = ()) -> tuple[str, list[int]]:
     """Return the Markdown with links to http, https and mailto only, and where each of its `starts` is now.
 
-    Of other links the text stays. Outside code, raw HTML becomes text. Code stays as it is. Markdown has to be given
-    as a whole: what is code in one page may be a link behind another.
+    Of other links the text stays. Outside code, raw HTML becomes text. Code stays as it is, but where a line of a code
+    span begins as raw HTML does: for a reader the span ends there. Markdown has to be given as a whole: what is code in
+    one page may be a link behind another.
     """
     text, places = markdown, list(starts)
     if _SUSPECT.search(text) is None:
@@ -87,6 +90,16 @@ def _blunt(found: re.Match[str], offset: int = 0) -> _Edit:
     return _Edit(offset + found.start(), offset + found.end(), _ENTITIES[found[0]])
 
 
+def _escaped(at: int) -> _Edit:
+    return _Edit(at, at, "\\")
+
+
+def _html_lines(text: str) -> Iterator[int]:
+    """Where lines after the first one begin with what may be raw HTML."""
+    second = text.find("\n") + 1
+    return (found.start(1) for found in _HTML_LINE.finditer(text, second)) if second else iter(())
+
+
 def _parser(*, tables: bool) -> MarkdownIt:
     """CommonMark without raw HTML, which is looked for by `_not_html`; only its blocks are parsed at once."""
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
@@ -124,6 +137,9 @@ class _Reader:
             if not is_safe(defined["href"]):
                 at = self._starts[first] + max(0, self._lines[first].find("["))
                 found.append(_Edit(at, at, "\\"))
+            if end - first > 1:
+                text = "\n".join(self._lines[first:end])
+                found += [_escaped(self._starts[first] + at) for at in _html_lines(text)]
         in_row = (-1, 0)
         for before, block in zip([None, *blocks], blocks, strict=False):
             if block.map is None or block.type not in {"inline", "fence", "code_block"}:
@@ -181,6 +197,8 @@ class _Reader:
             self._parser.inline.tokenize(state)
         except _Exhausted:
             return [edit for each in lines for edit in self._blunted(each)]
+        edited = {edit.start for edit in edits}
+        edits += [_escaped(at) for at in _html_lines(content) if at not in edited]
         return [
             _Edit(places[start], places[end - 1] + 1 if end > start else places[start], text)
             for start, end, text in edits
