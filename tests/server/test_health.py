@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 import resource
 import shutil
@@ -8,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import httpx2
 import pytest
@@ -19,6 +21,7 @@ from forebay.engine.registry import Kind
 from forebay.model.limit import Limit
 from forebay.observe import emit
 from forebay.observe.events import subscribe
+from forebay.server import disk_room, uploads
 from forebay.server.service import ANSWER_WITHIN_S
 from tests.limits.ground import until
 from tests.server.ground import DOCUMENT, NOBODY, PDF, Service, problem, serving
@@ -56,6 +59,19 @@ def test_readiness_finds_out_itself_that_a_store_has_room_again(service: Service
             time.sleep(0.6)  # longer than the time between two probes, in all
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    until(lambda: service.get("/readyz").status_code == 200, within_s=10)
+
+
+def test_readiness_tries_the_temporary_folder_as_well(service: Service) -> None:
+    def full() -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (uploads, disk_room):
+            patch.setattr(module, "TemporaryFile", full, raising=False)
+        archive = b"PK\x03\x04" + bytes(2 << 20)
+        problem(service.post("/v1/jobs", content=archive, headers=PDF), 503, "store_full")
+        assert problem(service.get("/readyz"), 503, "not_ready")["checks"] == {"disk": "store_full"}
     until(lambda: service.get("/readyz").status_code == 200, within_s=10)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from forebay import ids
 from forebay.app.forebay import Forebay
+from forebay.blobs.os_errors import in_temp_folder
 from forebay.errors import StoreError
 from forebay.model.task import DEFAULT_TENANT
 
@@ -55,7 +57,9 @@ class DiskRoom:
 
 
 def _write(app: Forebay) -> None:
-    """Write to both stores; nothing stays."""
+    """Write to the temporary folder and both stores; nothing stays."""
+    with in_temp_folder(), TemporaryFile() as copy:
+        copy.write(bytes(PROBE_BYTES))
     with app.blobs.writing(DEFAULT_TENANT) as draft:
         draft.write(bytes(PROBE_BYTES))
     key = token = ids.random_id()
