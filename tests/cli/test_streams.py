@@ -70,3 +70,14 @@ def test_an_answer_that_finds_no_space_is_one_complaint(command: str, here: Grou
         "forebay: No space left on device: not all could be written. Free some space, or send the answer elsewhere."
     )
     assert before in ([], ["There are more: see --limit and --all."])
+
+
+@pytest.mark.parametrize("line", ["| head -1", f">{FULL}"])
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is always full")
+def test_a_bulk_is_stored_though_nobody_can_read_its_ids(line: str, here: Ground) -> None:
+    bulk = here.home.parent / "bulk.jsonl"
+    bulk.write_text("1\n" * 5000)
+    done = shell(line, "submit", "-t", "add", "--bulk", str(bulk))
+    assert ("not all could be written" in done.stderr) == (line == f">{FULL}")
+    with here.app() as app:
+        assert sum(app.ledger.count().values()) == 5000

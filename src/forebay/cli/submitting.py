@@ -134,6 +134,7 @@ class Lines:
 def _submit_lines(app: Forebay, lines: Lines, common: Reading, *, shown: bool) -> list[Submitted]:
     """Print the ids of what is stored as each batch is, but for JSON, which is one list."""
     answers: list[Submitted] = []
+    unwritable: OSError | None = None
     for batch in lines.batches():
         try:
             stored = lines.submit(app, batch, before=len(answers))
@@ -142,8 +143,13 @@ def _submit_lines(app: Forebay, lines: Lines, common: Reading, *, shown: bool) -
                 output.write(answers, common.output)
             raise lines.broken_off(error, batch, stored=len(answers)) from error
         answers += stored
-        if shown and common.output != "json":
-            _show(stored, common)
+        if shown and common.output != "json" and unwritable is None:
+            try:
+                _show(stored, common)
+            except OSError as error:  # that nobody can read the ids is no reason to leave lines out
+                unwritable = error
+    if unwritable is not None:
+        raise unwritable
     return answers
 
 
