@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import json
 import math
 import resource
@@ -18,6 +19,7 @@ import httpx2
 import pytest
 
 from forebay.app.forebay import Forebay
+from forebay.app.keys import revoke
 from forebay.model.key import ApiKey
 from forebay.observe.events import subscribe
 from forebay.server.file_limit import AcceptErrors, divide
@@ -225,3 +227,16 @@ def test_accepts_that_fail_are_told_once_with_how_many() -> None:
         loop.close()
     assert [name for name, _ in heard] == ["accept_failed"]
     assert others == [{"message": "another"}]
+
+
+def test_a_key_that_is_revoked_takes_no_more_places_of_its_tenant(app: Forebay) -> None:
+    requests = RequestRoom()
+    with serving(app, keyed=True, requests=requests) as service:
+        a = service.keyed("read", tenant="a")
+        digest = hashlib.sha256(a["authorization"].encode()).digest()
+        assert service.get("/v1/jobs", headers=a).status_code == 200
+        assert requests.flow_of(digest) == "tenant:a"
+        (key,) = app.ledger.keys()
+        assert revoke(app, key.id).done
+        assert service.get("/v1/jobs", headers=a).status_code == 401
+        assert requests.flow_of(digest) is None

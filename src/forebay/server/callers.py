@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -89,8 +90,13 @@ class Needs(SecurityBase):
 async def _caller(request: Request) -> Caller:
     """Found out once for a request, though it may be asked for before its body is read and after that."""
     if _KNOWN not in request.scope:
-        caller = await _found(request)
         place: Place = request.scope[PLACE]
+        try:
+            caller = await _found(request)
+        except Refused as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                place.forget()
+            raise
         place.take(caller.flow)
         request.scope[_KNOWN] = caller
     known: Caller = request.scope[_KNOWN]

@@ -35,6 +35,9 @@ class RequestRoom:
             del self._known[next(iter(self._known))]
         self._known[digest] = flow
 
+    def forget(self, digest: bytes) -> None:
+        self._known.pop(digest, None)
+
     def enter(self, flow: str) -> None:
         if not self._shares.take(flow):
             raise Refused(
@@ -71,6 +74,12 @@ class Place:
         if flow is not None and self._digest is not None:
             self._room.remember(self._digest, flow)
         self._enter(flow)
+
+    def forget(self) -> None:
+        """The key does not hold: requests with it are no longer its tenant's."""
+        if self._digest is not None:
+            self._room.forget(self._digest)
+        self.give_back()
 
     def give_back(self) -> None:
         flow, self.flow = self.flow, None
