@@ -28,6 +28,9 @@ def failed(record: Record, terms: Terms, tenant: str, now: int) -> int | None:
     """
     _forget(record, now)
     own = record["reports"].setdefault(tenant, {"at": now, "until": now})
+    if own["until"] <= own["at"]:
+        # It has not cooled down: what was said first must not be forgotten while the row goes on.
+        own["at"] = own["until"] = now
     own["fails"] = own.get("fails", 0) + 1
     beyond = own["fails"] - terms["breaker"]
     if terms["breaker"] > 0 and beyond >= 0:

@@ -57,6 +57,13 @@ def test_failures_count_for_a_minute() -> None:
     assert (reports.left(record, "ann", NOW + MINUTE), reports.in_a_row(record, "ann")) == (0, 1)
 
 
+def test_failures_of_slow_calls_are_a_row_too() -> None:
+    record = record_of()
+    second, third = NOW + MINUTE // 2, NOW + MINUTE + 1
+    assert failing(record, "ann", NOW, second, third) == [None, None, None]
+    assert (reports.left(record, "ann", third), reports.in_a_row(record, "ann")) == (2_000, 3)
+
+
 def test_a_second_tenant_confirms_only_when_its_own_row_is_long_enough() -> None:
     record = record_of()
     failing(record, "ann", NOW, NOW, NOW)
