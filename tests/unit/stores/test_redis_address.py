@@ -78,6 +78,10 @@ def test_all_schemes_open_without_a_server(scheme: str) -> None:
         "redis+sentinel://u:12/m/{}@one",
         "redis+cluster://u:12/{}@one",
         "unix://u:12/{}@/path",
+        "redis://:12?{}@one",
+        "redis://u:12#{}@one",
+        "redis+sentinel://u:12/m?{}@one",
+        "redis+cluster://u:12?{}@one",
     ],
 )
 def test_an_address_that_is_none_is_refused_without_its_password(address: str) -> None:

@@ -73,6 +73,9 @@ def _place_of(address: str) -> str:
         # The address may carry a password: nothing of it is shown.
         raise BadInput("That address does not name a Redis server.", remedy=REMEDY)
     _check_path(parts.path)
+    _check_path(parts.fragment)
+    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+        _check_path(name)
     if parts.scheme == "unix":
         return f"unix://{parts.path}"
     if not re.fullmatch(r"/?\d*", parts.path):
@@ -81,11 +84,11 @@ def _place_of(address: str) -> str:
 
 
 def _check_path(path: str) -> None:
-    """Refuse a path that is the end of a password: a `/` in the password ends the host."""
+    """Refuse a path, or what else follows the host, that is the end of a password: a `/`, `?` or `#` ends the host."""
     if "@" in path:
         raise BadInput(
-            "That address has an @ behind its first /.",
-            remedy=f"Write / as %2F in a user or a password, and @ as %40. {REMEDY}",
+            "That address has an @ behind its first /, ? or #.",
+            remedy=f"Write / as %2F, ? as %3F, # as %23 and @ as %40 in a user or a password. {REMEDY}",
         )
 
 
