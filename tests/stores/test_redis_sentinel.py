@@ -169,6 +169,21 @@ def test_a_sentinel_that_failed_counts_again_when_it_answers(
     servers.close()
 
 
+def test_a_primary_is_known_although_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of a program, when the last slots are given back."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    deployment = read_address("redis+sentinel://one,two/m")
+    assert isinstance(deployment, Watched)
+    servers = SentinelServers(deployment, Rights(()))
+    servers._sentinels[0].failed_at = 1.0
+    monkeypatch.setattr(servers._sentinels[1], "ask", lambda: sentinel._Answer(1, "primary", 6379))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert servers.of(None).place == "redis://primary:6379/0"
+
+
 @pytest.mark.parametrize("address", ["redis://{}", "redis+sentinel://{}/m", "redis+cluster://{}"])
 def test_a_closed_store_opens_no_connection(address: str) -> None:
     with Silent() as silent:

@@ -195,7 +195,10 @@ class SentinelServers:
         for sentinel in self._sentinels:
             if _NEVER < sentinel.failed_at <= steady() - passed_over_for_s:
                 sentinel.failed_at = steady()
-                threading.Thread(target=self._ask_apart, args=(sentinel,), name="forebay-sentinel", daemon=True).start()
+                apart = threading.Thread(target=self._ask_apart, args=(sentinel,), name="forebay-sentinel", daemon=True)
+                # Where no thread can be had, as at the end of a program, a later look tries again.
+                with suppress(RuntimeError):
+                    apart.start()
 
     def _ask_apart(self, sentinel: _Sentinel) -> None:
         if not self._closed:
