@@ -19,9 +19,11 @@ from chaos import checker
 from forebay.clock import SystemClock
 from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from forebay.model.exchange import Want
+from forebay.model.job import Job, NewJob
 from forebay.model.outcome import Completed
 from forebay.model.query import Query
 from forebay.model.task import NewTask, Status
+from forebay.rules import unit as units
 from forebay.stores.postgres import binding, driver
 from forebay.stores.postgres import ledger as module
 from forebay.stores.postgres.connection import Link
@@ -117,6 +119,24 @@ def test_a_step_that_is_cut_off_before_its_end_is_done_again(address: str, ledge
         other.rollback()
         assert not settled.result(10).fenced
     assert len(ledger.history(task.id)) == 1
+
+
+def test_a_submit_that_is_cut_off_before_its_commit_was_sent_is_done_again(
+    address: str, ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.submit([lone(1)])
+    ended: list[bool] = []
+    make = units.new_job
+
+    def end_connection(new: NewJob, now: float) -> Job:
+        if not ended:
+            ended.append(within(5, lambda: terminate(address) == 0))
+        return make(new, now)
+
+    monkeypatch.setattr(units, "new_job", end_connection)
+    assert [each.outcome for each in ledger.submit([job_of(2)])] == ["created"]
+    assert ended == [True]
+    assert len(worker_of(ledger).claim(9)) == 3
 
 
 def test_a_submit_that_is_cut_off_is_done_once(address: str, ledger: PostgresLedger) -> None:

@@ -123,6 +123,7 @@ class Driver:
         link = self._link
         pgconn = link.pgconn
         if self._begun and (farewell := link.hear_farewell()) is not None:
+            self.ended = False  # it was not sent
             link.close()
             raise farewell
         pgconn.enter_pipeline_mode()
