@@ -229,6 +229,13 @@ def age_calls(app: Forebay, ms: int) -> None:
     app.limiter._store.change("api", step)
 
 
+def test_a_refusal_that_names_no_time_to_wait_cools_the_limit_down(limited: Service) -> None:
+    slot = limited.post("/v1/limits/api/slots", json=NONE).headers["location"]
+    said = {"outcome": "throttled", "retry_after_s": 0}
+    assert limited.client.request("DELETE", slot, json=said).status_code == 204
+    assert limited.app.limiter.usage("api").cooldown_for_s > 1
+
+
 def test_a_caller_is_told_how_much_of_the_time_to_start_is_left(limited: Service) -> None:
     limited.app.limiter.configure("api", start_within_s=30)
     slot = limited.post("/v1/limits/api/slots", json=NONE)

@@ -219,7 +219,8 @@ class Lender:
         if owner.tenant and took:
             ended = ended._replace(beyond=self._check_taken(limit, held, took))
         hints: list[Hint] = []
-        wait = -1 if retry_after_s is None else int(retry_after_s * 1000)
+        # "Not at all" is not advice after a refusal.
+        wait = int(retry_after_s * 1000) if retry_after_s else -1
         if throttled and not owner.tenant:
             jitter = random.randrange(_JITTER + 1)  # noqa: S311 - spreads workers
             hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": wait, "jitter": jitter}]
