@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import count
 
@@ -20,8 +20,7 @@ class Index:
         self._read = read
         self._lines: dict[str, dict[Line, list[Entry]]] = defaultdict(lambda: defaultdict(list))
         self._later: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
-        self._tails: dict[tuple[Line, str], int] = {}
-        self._last: dict[tuple[Line, str], str] = {}
+        self._ends: dict[tuple[Line, str], deque[tuple[int, str]]] = {}  # of each flow, by rising tag
         self._flows: dict[tuple[Line, str], dict[str, None]] = defaultdict(dict)
         self._order: dict[str, int] = {}
         self._next = count()
@@ -30,8 +29,16 @@ class Index:
         heapq.heappush(self._later[task.kind], (task.available_at, self._order_of(task), task.id))
 
     def add_ready(self, task: Task) -> None:
-        heap = self._lines[task.kind][_line(task)]
-        heapq.heappush(heap, (task.tag or 0, task.available_at, self._order_of(task), task.id))
+        line, tag = _line(task), task.tag or 0
+        heapq.heappush(self._lines[task.kind][line], (tag, task.available_at, self._order_of(task), task.id))
+        if task.flow is not None:
+            ends = self._ends.setdefault((line, task.flow), deque())
+            while ends and not self._stands(*ends[0]):
+                ends.popleft()
+            if self._tail(line, task.flow) < tag:
+                ends.append((tag, task.id))
+            elif ends and tag < ends[0][0]:
+                ends.appendleft((tag, task.id))  # handed back
 
     def forget(self, task_id: str) -> None:
         self._order.pop(task_id, None)
@@ -46,27 +53,20 @@ class Index:
         places = [place_of(_line(task), task.flow, task.tenant) for task in tasks]
         heads = {line: head[0] for line in {place.line for place in places} if (head := self._head(line))}
         shared = {(place.line, place.tenant) for place in places if place.tenant is not None}
-        crowds = {(line, tenant): self._crowd(line, tenant, heads.get(line, 0)) for line, tenant in shared}
-        tails = {
-            (place.line, place.flow): self._tails[place.line, place.flow]
-            for place in places
-            if place.flow is not None and self._waits(place.line, place.flow, heads.get(place.line, 0))
-        }
-        given = tags(places, heads, tails, crowds)
-        for task, place, tag in zip(tasks, places, given, strict=True):
-            if place.flow is not None:
-                self._tails[place.line, place.flow] = tag
-                self._last[place.line, place.flow] = task.id
+        crowds = {(line, tenant): self._crowd(line, tenant) for line, tenant in shared}
+        flows = {(place.line, place.flow) for place in places if place.flow is not None}
+        given = tags(places, heads, {key: self._tail(*key) for key in flows}, crowds)
+        for place in places:
             if place.flow is not None and place.tenant is not None:
                 self._flows[place.line, place.tenant][place.flow] = None
         return given
 
-    def _crowd(self, line: Line, tenant: str, head: int) -> int:
+    def _crowd(self, line: Line, tenant: str) -> int:
         """How many flows of a tenant stand in a line, as far as that is counted; those that left it are dropped."""
         flows = self._flows[line, tenant]
         count = 0
         for flow in list(flows):
-            if not self._waits(line, flow, head):
+            if not self._tail(line, flow):
                 del flows[flow]
                 continue
             count += 1
@@ -74,13 +74,16 @@ class Index:
                 break
         return count
 
-    def _waits(self, line: Line, flow: str, head: int) -> bool:
-        """Return whether the last task of a flow waits; one with the tag of the head may have been claimed."""
-        tail = self._tails.get((line, flow), 0)
-        if tail != head or tail < 1:
-            return tail >= max(head, 1)
-        last = self._read(self._last.get((line, flow), ""))
-        return last is not None and last.status is Status.PENDING and last.tag == tail
+    def _tail(self, line: Line, flow: str) -> int:
+        """Return the highest tag of a flow's tasks that wait, 0 if none does."""
+        ends = self._ends.get((line, flow))
+        while ends and not self._stands(*ends[-1]):
+            ends.pop()
+        return ends[-1][0] if ends else 0
+
+    def _stands(self, tag: int, task_id: str) -> bool:
+        task = self._read(task_id)
+        return task is not None and task.status is Status.PENDING and task.tag == tag
 
     def due(self, kind: str, now: float, most: int) -> list[Task]:
         """Take out up to `most` delayed tasks whose time has come."""
@@ -142,9 +145,8 @@ class Index:
                 return heap[0]
             heapq.heappop(heap)
         self._lines[line.kind].pop(line, None)
-        for key in [key for key in self._tails if key[0] == line]:
-            del self._tails[key]
-            self._last.pop(key, None)
+        for key in [key for key in self._ends if key[0] == line]:
+            del self._ends[key]
         for key in [key for key in self._flows if key[0] == line]:
             del self._flows[key]
         return None

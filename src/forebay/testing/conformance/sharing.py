@@ -15,7 +15,7 @@ from forebay.rules.fairness import Line, key_within
 from forebay.stores.base import Ledger
 from forebay.testing.conformance.case import LedgerCase, put, stored
 from forebay.testing.invariants import all_tasks
-from forebay.testing.workers import Worker, job_of, lone
+from forebay.testing.workers import Worker, action, job_of, lone
 
 HANDFUL = 8
 
@@ -155,6 +155,14 @@ class FairnessPromises(LedgerCase):
         put(ledger, *(lone(n, tenant="acme", fairness_key=key_within("acme", "loud")) for n in range(self.huge)))
         put(ledger, *(lone(n, tenant="acme", fairness_key=key_within("acme", "quiet")) for n in range(2)))
         assert [task.flow for task in worker.claim(HANDFUL)].count("acme/quiet") == 2
+
+    def test_what_was_canceled_is_in_nobodys_way(self, ledger: Ledger, worker: Worker) -> None:
+        put(ledger, *(lone(n, tenant="quiet") for n in range(self.huge)))
+        waiting = [lone(n, tenant="loud") for n in range(self.huge)]
+        put(ledger, *waiting)
+        ledger.cancel([task.id for task in waiting], action())
+        put(ledger, lone("later", tenant="loud"))
+        assert [task.tenant for task in worker.claim(HANDFUL)].count("loud") == 1
 
     def test_priority_goes_before_fairness(self, ledger: Ledger, worker: Worker) -> None:
         put(ledger, *(lone(n, fairness_key="a", priority=1) for n in range(20)))
