@@ -9,20 +9,20 @@ import pytest
 
 from forebay.limits import Limit, Limiter, Window
 from forebay.model.limit_record import Answer, Ask
-from tests.limits.ground import Switchable
+from tests.limits.ground import Switchable, until
 
 SLOW_S = 0.4
 """Longer than a call with a window may wait for its start."""
 
 
 class Slow(Switchable):
-    """Takes requests late, or sends answers late; `exchanges` and `restarts` count what it was asked."""
+    """Takes requests late, or sends answers late; `exchanges`, `restarts` and `beats` count what it was asked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.takes_s = self.answers_s = 0.0
         self.answers_left = 1000
-        self.exchanges = self.restarts = 0
+        self.exchanges = self.restarts = self.beats = 0
 
     def _answered(self, ask: Ask, verb: Callable[[str, Ask], Answer], limit: str) -> Answer:
         if ask["n"]:
@@ -33,6 +33,11 @@ class Slow(Switchable):
         if ask["n"] and self.answers_left:
             self.answers_left -= 1
             time.sleep(self.answers_s)
+        return answer
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        answer = super().renew(limit, ask)
+        self.beats += 1
         return answer
 
 
@@ -70,9 +75,11 @@ def test_a_slow_way_to_the_store_ages_no_grant(limiter: Limiter, store: Slow) ->
 
 
 def test_a_grant_that_was_long_on_its_way_back_counts_from_its_start(limiter: Limiter, store: Slow) -> None:
-    limiter.define(Limit("api", in_flight=2, windows=[Window(50, per_s=60)]))
+    limiter.define(Limit("api", in_flight=2, windows=[Window(50, per_s=60)], lease_s=120))
     slots(limiter, 1)
-    limiter.flush()  # what gives a slot back would bring the next grant ahead of the slow answer
+    # Whatever else asks the store meanwhile would bring the grant ahead of the slow answer.
+    limiter.flush()
+    until(lambda: store.beats)
     store.answers_s, store.answers_left = SLOW_S, 1
     slots(limiter, 1)
     assert store.restarts == 1
