@@ -179,6 +179,23 @@ def test_a_tenant_that_has_its_share_is_refused_without_asking_a_store(
             problem(service.get("/v1/jobs", headers=wrong), 401, "bad_key")
 
 
+def test_connections_that_are_closed_to_make_room_are_logged_once(app: Forebay) -> None:
+    heard: list[Mapping[str, object]] = []
+    stop = subscribe(lambda name, fields: heard.append(fields) if name == "connections_full" else None)
+    try:
+        with serving(app, max_connections=6) as service, ExitStack() as stack:
+            for _ in range(6):
+                stack.enter_context(socket.create_connection(service.place, 20))
+            service.get("/livez")
+            assert [fields["connections"] for fields in heard] == [6]
+            for _ in range(30):
+                stack.enter_context(socket.create_connection(service.place, 20))
+            service.get("/livez")
+    finally:
+        stop()
+    assert len(heard) == 1
+
+
 def test_idle_connections_of_a_crowd_make_room_before_those_of_others(app: Forebay) -> None:
     with serving(app, keyed=True, max_connections=6) as service, ExitStack() as stack:
         a, b = service.keyed("read", tenant="a"), service.keyed("read", tenant="b")

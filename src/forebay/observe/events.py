@@ -221,6 +221,12 @@ EVENTS: dict[str, Event] = {
         "The server has no file descriptor left for a new connection. Logged every 10 s at most; `count` is how often.",
         ("text", "count"),
     ),
+    "connections_full": Event(
+        _WARNING,
+        "All connections of the server were in use: it closed the oldest idle one, or refused the new one. "
+        "Logged every 10 s at most; `count` is how often.",
+        ("connections", "count"),
+    ),
     "server_stopped": Event(_INFO, "The HTTP API has answered its last request.", ("address",)),
     "internal_thread_failed": Event(
         _WARNING,

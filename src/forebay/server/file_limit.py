@@ -17,7 +17,7 @@ _ENOUGH = 65_536
 _RESERVED = 128  # for stores, children and logs
 _LEAST = 16
 _ACCEPT = "socket.accept() out of system resource"
-_TELL_EVERY_S = 10.0
+_LOG_EVERY_S = 10.0
 
 
 class Room(NamedTuple):
@@ -49,19 +49,30 @@ def divide(limit: int) -> Room:
     return Room(connections, uploads, max(1, min(MAX_LISTENERS, connections // 2)))
 
 
+class RareEvent:
+    """Logs an event every 10 s at most, with how often it happened since the last time."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+        self._logged_at = float("-inf")
+
+    def __call__(self, **fields: object) -> None:
+        self._count += 1
+        now = time.monotonic()
+        if now - self._logged_at >= _LOG_EVERY_S:
+            emit(self._name, **fields, count=self._count)
+            self._logged_at, self._count = now, 0
+
+
 class AcceptErrors:
-    """An exception handler of an event loop: an accept that fails is told now and then, not thousands of times."""
+    """An exception handler of an event loop: logs failed accepts now and then, not thousands of times."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._told_at = float("-inf")
+        self._log = RareEvent("accept_failed")
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if context.get("message") != _ACCEPT:
             loop.default_exception_handler(context)
             return
-        self._count += 1
-        now = time.monotonic()
-        if now - self._told_at >= _TELL_EVERY_S:
-            emit("accept_failed", text=str(context.get("exception", "")), count=self._count)
-            self._told_at, self._count = now, 0
+        self._log(text=str(context.get("exception", "")))
