@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -171,6 +172,16 @@ def hog(ctx: Context) -> None:
 def crash(ctx: Context) -> None:
     note(f"crash {os.getpid()}")
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@app.task("ends_slowly", max_retries=0)
+def ends_slowly(ctx: Context) -> None:
+    """As a large process on a busy machine: its connection is closed long before it has ended."""
+    for descriptor in [*Path("/proc/self/fd").iterdir()]:
+        if descriptor.exists() and descriptor.is_socket():
+            socket.socket(fileno=os.dup(int(descriptor.name))).shutdown(socket.SHUT_RDWR)
+    time.sleep(0.3)
+    os._exit(3)
 
 
 @app.task("burns", timeout_s=30, max_retries=0)

@@ -118,6 +118,18 @@ def test_a_crash_of_a_handler_is_retried_in_a_fresh_child_as_often_as_the_task_a
     assert len({line for line in here.notes if line.startswith("crash")}) == 3
 
 
+def test_how_a_crashed_process_ended_is_told_however_long_its_end_takes(ground: Make) -> None:
+    here = ground()
+    crash = here.app.submit("ends_slowly")
+
+    async def scenario() -> None:
+        async with here.worker(processes=1):
+            await here.ended(crash.id)
+
+    run(scenario)
+    assert here.task(crash.id).error_text == "Its process ended: exit code 3"
+
+
 @pytest.mark.slow
 def test_a_handler_may_use_only_so_much_cpu(ground: Make) -> None:
     here = ground(handler_cpu_s=1)

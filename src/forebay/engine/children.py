@@ -31,6 +31,7 @@ _CHECKPOINT_S = 0.25
 _TERM_S = 0.5
 _POLL_S = 0.01
 _ROUNDS = 20
+_REAP_S = 2.0  # from the end of a process's connection to its own
 _REAPED_S = 10.0  # a busy machine takes its time to end what was killed
 
 
@@ -284,7 +285,14 @@ class Child(asyncio.Protocol):
                 return getattr(head.calls.held(limit), said)(*rest)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - however it ended
-        self._loop.call_later(_POLL_S, self._end)
+        self._end_when_reaped(_REAP_S)
+
+    def _end_when_reaped(self, left_s: float) -> None:
+        """Wait until the process has ended, since only then is its exit code known; its connection is closed before."""
+        if self._process.poll() is None and left_s > 0 and not self.gone.done():
+            self._loop.call_later(_POLL_S, self._end_when_reaped, left_s - _POLL_S)
+        else:
+            self._end()
 
     def _end(self) -> None:
         """The process is gone, or as good as: what it ran has crashed, what waited behind it goes elsewhere."""
