@@ -58,11 +58,13 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
     if desk.lacks_processes:
         reasons += ", whose share nobody knows without share_processes"
     when = "nobody can say when" if eta_s is None else f"about {eta_s:.1f} s to go"
+    retry_in_s = forecast.retry_in_s(wait, eta_s) if wait else _STORE_S
+    then = f"in {retry_in_s:.1f} s" if eta_s is None else "then"
     return Busy(
         f"Limit {desk.limit!r} had no slot within {timeout_s:g} s: it waits for {reasons}, {position} ahead, {when}.",
-        remedy="Try again then, wait longer (timeout_s), or see `forebay limits show`.",
+        remedy=f"Try again {then}, wait longer (timeout_s), or see `forebay limits show`.",
         limit=desk.limit,
-        retry_in_s=forecast.retry_in_s(wait, eta_s) if wait else _STORE_S,
+        retry_in_s=retry_in_s,
         eta_s=eta_s,
         position=position,
         blocked_by=by,
@@ -175,9 +177,13 @@ def _is_due(desk: Desk, reason: str) -> bool:
 def _waiting(desk: Desk, reason: str, wait: Wait) -> dict[str, object]:
     suppressed = desk.said.get(reason, (0.0, 0))[1]
     desk.said[reason] = (steady(), 0)
+    line = desk.main
+    if line.answer is not None and line.terms is not None:
+        wait = forecast.wait_behind(wait, line.answer, line.terms, 0)
+    eta_s = forecast.eta_s(wait)
     return {
         **standing(desk),
-        "wait_s": round(wait["eta"] / 1000, 3),
+        "wait_s": None if eta_s is None else round(eta_s, 3),
         "ahead": wait["ahead"],
         "attempt": desk.vain_count,
         "suppressed": suppressed,

@@ -221,10 +221,21 @@ def test_a_used_up_quota_is_told_with_its_end(limiter: Limiter, heard: Heard) ->
 
 
 def test_a_full_limit_is_told_with_who_is_ahead(limiter: Limiter, heard: Heard) -> None:
+    with limiter.slot("adobe"):  # one call has ended: its time is known
+        threading.Event().wait(0.02)
     with limiter.slot("adobe"), limiter.slot("adobe").take():
         refuse(limiter)
         told = heard.fields("at_in_flight_capacity")
     assert (told["ahead"], isinstance(told["wait_s"], float)) == (0, True)
+
+
+def test_a_full_limit_does_not_tell_a_wait_that_nobody_knows(limiter: Limiter, heard: Heard) -> None:
+    with limiter.slot("adobe"), limiter.slot("adobe").take():
+        with pytest.raises(Busy) as refused:
+            limiter.slot("adobe", timeout_s=0).__enter__()
+        told = heard.fields("at_in_flight_capacity")
+    assert (refused.value.eta_s, told["wait_s"]) == (None, None)
+    assert "Try again in 1.0 s" in str(refused.value)
 
 
 def test_a_full_window_is_told_with_what_it_allows(limiter: Limiter, heard: Heard) -> None:
