@@ -49,30 +49,32 @@ def divide(limit: int) -> Room:
     return Room(connections, uploads, max(1, min(MAX_LISTENERS, connections // 2)))
 
 
-class RareEvent:
-    """Logs an event every 10 s at most, with how often it happened since the last time."""
+class EventRate:
+    """Counts what happens, so that it is logged every 10 s at most."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._count = 0
         self._logged_at = float("-inf")
 
-    def __call__(self, **fields: object) -> None:
+    def due_count(self) -> int:
+        """Count once more; return how often it happened since it was logged last, 0 where that was just now."""
         self._count += 1
         now = time.monotonic()
-        if now - self._logged_at >= _LOG_EVERY_S:
-            emit(self._name, **fields, count=self._count)
-            self._logged_at, self._count = now, 0
+        if now - self._logged_at < _LOG_EVERY_S:
+            return 0
+        count, self._count, self._logged_at = self._count, 0, now
+        return count
 
 
 class AcceptErrors:
     """An exception handler of an event loop: logs failed accepts now and then, not thousands of times."""
 
     def __init__(self) -> None:
-        self._log = RareEvent("accept_failed")
+        self._rate = EventRate()
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if context.get("message") != _ACCEPT:
             loop.default_exception_handler(context)
             return
-        self._log(text=str(context.get("exception", "")))
+        if count := self._rate.due_count():
+            emit("accept_failed", text=str(context.get("exception", "")), count=count)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from forebay import ids
-from forebay.server.file_limit import MAX_CONNECTIONS, RareEvent
+from forebay.observe import emit
+from forebay.server.file_limit import MAX_CONNECTIONS, EventRate
 from forebay.server.guarding import MAX_TARGET_BYTES
 from forebay.server.request_room import PLACE, Place
 
@@ -68,7 +69,7 @@ class Protocol(HttpToolsProtocol):
     headers_within_s: ClassVar[float] = HEADERS_WITHIN_S
     max_connections: ClassVar[int] = MAX_CONNECTIONS
     idle: ClassVar[dict[str | None, dict[Protocol, None]]] = {}  # by the tenant or key that asked last, oldest first
-    log_full: ClassVar[RareEvent] = RareEvent("connections_full")
+    rate_of_full: ClassVar[EventRate] = EventRate()
     _owner: str | None = None
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
@@ -166,7 +167,8 @@ class Protocol(HttpToolsProtocol):
 
     def _make_room(self) -> None:
         """Close the oldest idle connection of whoever has the most of them; if there is none, refuse this one."""
-        type(self).log_full(connections=self.max_connections)
+        if count := self.rate_of_full.due_count():
+            emit("connections_full", connections=self.max_connections, count=count)
         crowds = sorted(self.idle.values(), key=len, reverse=True)
         oldest = next((first for first in map(_first, crowds) if first is not self), None)
         if oldest is not None:
@@ -276,6 +278,6 @@ def bounded_protocol(headers_within_s: float, max_connections: int) -> type[Prot
         "headers_within_s": headers_within_s,
         "max_connections": max_connections,
         "idle": {},
-        "log_full": RareEvent("connections_full"),
+        "rate_of_full": EventRate(),
     }
     return type("Protocol", (Protocol,), named)
