@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.pipelines.works import work
 from tests.server.ground import NOBODY, Service
-from tests.server.test_jobs import work
 
 SAME = ("content-type", "content-length", "etag", "accept-ranges", "content-disposition", "content-range", "allow")
 

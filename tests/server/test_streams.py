@@ -12,8 +12,8 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.server import watching
+from tests.pipelines.works import work
 from tests.server.ground import NOBODY, Service, problem, serving
-from tests.server.test_jobs import work
 
 Told = dict[str, str]
 

@@ -13,8 +13,8 @@ from forebay.model.callback import KIND
 from forebay.model.exchange import Progress, Session, Want
 from forebay.model.task import Status
 from forebay.testing.workers import Worker
+from tests.pipelines.works import work
 from tests.server.ground import NOBODY, Service, problem
-from tests.server.test_jobs import work
 
 
 def register(app: Forebay) -> None:
