@@ -405,8 +405,8 @@ class Line:
         self.tried()
         wait = self.wait
         self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
-        if self._parties and wait is None:
-            self.again()  # they came while we asked
+        if answer["more"] or (self._parties and wait is None):
+            self.again()  # there was too much for one step, or they came while we asked
 
     def _settle(self, waiter: Waiter, result: Result) -> None:
         waiter.settle(result)

@@ -104,10 +104,21 @@ class Grant(TypedDict):
     late: NotRequired[int]
 
 
+class Tail(TypedDict):
+    """How many runs of a key are in line, and the place behind the last of them."""
+
+    tag: int
+    runs: int
+
+
 class Seat(TypedDict):
-    """One session: what it holds, what it waits for, and what it was given and has not confirmed yet."""
+    """One session: what it holds, what it waits for, and what it was given and has not confirmed yet.
+
+    `due`: when the session has to be looked at: at its end, and after that whenever one of its calls is over.
+    """
 
     until: int
+    due: int
     n: int
     g: int
     next: int
@@ -144,13 +155,33 @@ class Report(TypedDict):
     fails: NotRequired[int]
 
 
+class Rest(TypedDict):
+    """What a record that a step works on leaves out: sessions of whom the step needs to know only these numbers.
+
+    `used`, `cut_off`: their calls, and those of them that were cut off; `latest`: when the last of their calls is over.
+    `sessions`: those that are alive; `waiting`: their callers, and `runs` of how many runs these are. `before`: how
+    many of these runs stand before the first one that the asker already had in line. `horizon`: the tag and the tick
+    of the last place that is known, empty where all are; places behind it may be missing.
+    """
+
+    used: int
+    cut_off: int
+    latest: int
+    sessions: int
+    waiting: int
+    runs: int
+    before: int
+    horizon: list[int]
+
+
 class Record(TypedDict):
     """All that a store knows of one limit. `v` rises with every write, `gen` whenever the store has forgotten some.
 
     `paused` is -1 for not, 0 for good, else until when; `paused_by` says who did it. `reports` are those of tenants by
     their names (`rules/reports.py`). `asked` are callers that got no slot and stand in no line, and until when each
     counts as one who waits. `hold`: nothing is granted before. `virtual` is the place in
-    line that was served last, `mean` how long calls take. `offset` makes the store's clock one that does not jump.
+    line that was served last, `tails` are of the keys that callers wait under, `mean` is how long calls take. `offset`
+    makes the store's clock one that does not jump. `rest` is in records of which only a part was read.
     """
 
     v: int
@@ -162,6 +193,8 @@ class Record(TypedDict):
     tv: int
     logs: dict[str, Log]
     seats: dict[str, Seat]
+    tails: dict[str, Tail]
+    rest: NotRequired[Rest]
     paused: int
     paused_by: NotRequired[str]
     reports: NotRequired[dict[str, Report]]
@@ -257,6 +290,7 @@ class Answer(TypedDict):
     calls in progress, and what each window counts; `level`: of the cool-down; `cut_off`: how many of the calls in
     progress were cut off; `offset`: of the store's clock, which instants of another offset cannot be compared with;
     `shut`: for how long a pause, a cool-down or a loss keeps everybody out; `began`: when the last cool-down did.
+    `more`: 1 where the step left something undone, so that asking again at once goes on with it.
     """
 
     status: str
@@ -279,3 +313,4 @@ class Answer(TypedDict):
     offset: int
     shut: int
     began: int
+    more: int

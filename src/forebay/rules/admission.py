@@ -12,6 +12,7 @@ from forebay.model.limit_record import Answer, Ask, Call, Record, Run, Seat, Ter
 from forebay.rules import cooldown, forecast
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
+from forebay.rules.forecast import Places
 
 SCALE = 1000
 UNSENT = "unsent"
@@ -22,54 +23,94 @@ TIMED_OUT = "timed_out"
 
 def decide(record: Record, ask: Ask, raw: int) -> Answer:
     """Apply what a session says and asks for; `raw` is the store's own clock."""
+    known = record["last"], record["offset"], record["gen"], record["tv"]
     now = state.logical(record, raw, seen=ask["seen"], elapsed=ask["elapsed"])
     if not record["eras"]:
         return unknown(now)
     terms = state.terms_at(record, now)
     _notice_loss(record, ask, terms, now)
+    as_known = known[1:] == (record["offset"], record["gen"], record["tv"])
+    seat = record["seats"].get(ask["sid"])
+    if seat is not None and as_known and _only_beats(seat, ask):
+        return _beat(record, seat, ask, terms, now)
     record["v"] += 1
-    lost = int(ask["sid"] not in record["seats"])
-    seat = record["seats"].setdefault(ask["sid"], _new_seat())
+    lost = int(seat is None)
+    if seat is None:
+        seat = record["seats"][ask["sid"]] = _new_seat()
     if 0 < ask["n"] < seat["n"]:
         return _answer(record, seat, now, status="late")
-    seat["until"] = now + terms["lease"]
+    restamped = _hear(record, seat, ask, terms, now)
+    more = state.prune(record, terms, now, most=state.MOST_ENDINGS)
+    served = _serve(record, ask["sid"], terms, now)
+    answer = _answer(record, seat, now)
+    _fill_in(answer, record, seat, terms, now)
+    answer["lost"] = lost
+    answer["starts"] = [{"id": call_id, "at": now, "late": state.late_now(record)} for call_id in restamped]
+    answer["wakes"] = served.wakes
+    answer["waits"] = forecast.waits(record, ask["sid"], served.places, terms, now)
+    answer["more"] = int(more or served.more)
+    if ask["tv"] != record["tv"]:
+        answer["terms"] = [terms]
+    return answer
+
+
+def _hear(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> list[int]:
+    """Take up what a session says; return the calls that start now."""
+    _renew(seat, ask, terms, now)
     seat["label"] = ask["label"]
-    # A seat that is new goes on where the session is: what it has said and heard never means something else again.
-    seat["next"] = max(seat["next"], ask["next"])
-    seat["g"] = max(seat["g"], ask["heard"])
-    seat["n"] = max(seat["n"], ask["acked"])
     seat["out"] = [grant for grant in seat["out"] if grant["g"] > ask["heard"]]
-    restamped: list[int] = []
     for window in state.counted(record):
         logs.expire(state.log_of(record, window.name), now, window.wide)
     # Also without a number: calls are known by their own, so what is said twice, or late, counts once.
     for hint in ask["hints"]:
         cooldown.throttle(record, terms, hint, now)
     _finish(record, seat, ask, terms, now)
-    if ask["n"] > 0:
-        seat["n"] = ask["n"]
-        for call_id in ask["starts"]:
-            if _restamp(record, seat, call_id, terms, now):
-                restamped += [call_id]
-        _line_up(record, seat, ask["runs"], terms)
-    state.prune(record, terms, now)
-    wakes = _serve(record, ask["sid"], terms, now)
-    answer = _answer(record, seat, now)
-    answer["lost"] = lost
-    answer["starts"] = [{"id": call_id, "at": now, "late": state.late_now(record)} for call_id in restamped]
-    answer["wakes"] = wakes
-    answer["others"] = sum(
-        run["count"] for sid, other in record["seats"].items() if sid != ask["sid"] for run in other["runs"]
+    if ask["n"] == 0:
+        return []
+    seat["n"] = ask["n"]
+    restamped = [call_id for call_id in ask["starts"] if _restamp(record, seat, call_id, terms, now)]
+    _line_up(record, seat, ask["runs"], terms)
+    return restamped
+
+
+def _only_beats(seat: Seat, ask: Ask) -> bool:
+    """Return whether a session that is alive says only that it still is: then nothing else has to be looked at."""
+    return (
+        ask["n"] == 0
+        and not ask["done"]
+        and not ask["hints"]
+        and seat["due"] == seat["until"]
+        and all(grant["g"] > ask["heard"] for grant in seat["out"])
     )
-    answer["waits"] = forecast.waits(record, ask["sid"], terms, now)
+
+
+def _beat(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Answer:
+    _renew(seat, ask, terms, now)
+    answer = _answer(record, seat, now)
+    _fill_in(answer, record, seat, terms, now)
+    if ask["tv"] != record["tv"]:
+        answer["terms"] = [terms]
+    return answer
+
+
+def _renew(seat: Seat, ask: Ask, terms: Terms, now: int) -> None:
+    """Begin the session's lease again.
+
+    A seat that is new continues where the session is: what it has said and heard never means something else again.
+    """
+    seat["until"] = seat["due"] = now + terms["lease"]
+    seat["next"] = max(seat["next"], ask["next"])
+    seat["g"] = max(seat["g"], ask["heard"])
+    seat["n"] = max(seat["n"], ask["acked"])
+
+
+def _fill_in(answer: Answer, record: Record, seat: Seat, terms: Terms, now: int) -> None:
+    answer["others"] = state.waiting_count(record) - sum(run["count"] for run in seat["runs"])
     answer["used"] = state.in_flight(record)
     answer["sums"] = [state.log_of(record, logs.name(bound))["sum"] for bound in terms["windows"]]
     answer["level"] = record["cool"]["level"]
     answer["cut_off"] = state.cut_off_count(record)
     answer["shut"] = max(0, state.gate(record, terms, now)[1] - now)
-    if ask["tv"] != record["tv"]:
-        answer["terms"] = [terms]
-    return answer
 
 
 def unknown(now: int) -> Answer:
@@ -91,7 +132,7 @@ def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
         "terms": [],
         "wakes": [],
         "others": 0,
-        "sessions": sum(each["until"] > now for each in record["seats"].values()),
+        "sessions": state.session_count(record),
         "used": 0,
         "sums": [],
         "level": 0,
@@ -99,11 +140,12 @@ def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
         "offset": record["offset"],
         "shut": 0,
         "began": record["cool"]["began"],
+        "more": 0,
     }
 
 
 def _new_seat() -> Seat:
-    return {"until": 0, "n": 0, "g": 0, "next": 1, "label": "", "calls": [], "runs": [], "out": []}
+    return {"until": 0, "due": 0, "n": 0, "g": 0, "next": 1, "label": "", "calls": [], "runs": [], "out": []}
 
 
 def _notice_loss(record: Record, ask: Ask, terms: Terms, now: int) -> None:
@@ -118,6 +160,9 @@ def _notice_loss(record: Record, ask: Ask, terms: Terms, now: int) -> None:
         record["v"] = max(record["v"], ask["version"])
         state.hold_back(record, terms, now)
         # Some of these calls were given back since, and nobody would do it again; until then all of them are over.
+        record["hold"] = max(record["hold"], state.rest_of(record)["latest"])
+        if "rest" in record:
+            record["rest"] = record["rest"] | {"used": 0, "cut_off": 0}
         for other in record["seats"].values():
             for call in other["calls"]:
                 record["hold"] = max(record["hold"], call["until"])
@@ -138,7 +183,7 @@ def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Non
         failed = done["outcome"] == TIMED_OUT
         cooldown.ended(record, terms, "failed" if failed else done["outcome"], call["at"], now)
         if failed or done["outcome"] == CUT_OFF:
-            _cut_off(record, ask["sid"], seat["label"], call)
+            _cut_off(record, ask["sid"], seat["label"], call, terms)
         else:
             took = now - call["at"]
             record["mean"] = took if record["mean"] == 0 else record["mean"] + (took - record["mean"]) // 8
@@ -150,9 +195,11 @@ def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Non
                 state.uncount(record, {unit: -more}, call["at"], now)
 
 
-def _cut_off(record: Record, sid: str, label: str, call: Call) -> None:
+def _cut_off(record: Record, sid: str, label: str, call: Call, terms: Terms) -> None:
     """Let a call count as one of a session that has ended: until its provider cannot work on it any more."""
     ended = record["seats"].setdefault(state.cut_off_sid(sid), _new_seat())
+    if not terms["stops"]:
+        ended["due"] = min([call["until"], *(each["until"] for each in ended["calls"])])
     ended["label"] = label
     ended["next"] = max(ended["next"], call["id"] + 1)
     ended["calls"].append(call)
@@ -202,7 +249,7 @@ def _line_up(record: Record, seat: Seat, wishes: list[Wish], terms: Terms) -> No
         count = wish["count"] - given
         if count <= 0:
             continue
-        run = before.get(wish["id"])
+        run = before.pop(wish["id"], None)
         if run is None:
             record["tick"] += 1
             run = {
@@ -211,29 +258,23 @@ def _line_up(record: Record, seat: Seat, wishes: list[Wish], terms: Terms) -> No
                 "count": count,
                 "units": wish["units"],
                 "label": wish["label"],
-                "tag": _tag(record, seat, wish, terms),
+                "tag": _enter_line(record, wish),
                 "tick": record["tick"],
             }
         else:
             run["count"] = count
+        tail = record["tails"][run["key"]]
+        tail["tag"] = max(tail["tag"], run["tag"] + count * cost(run["units"], terms))
         seat["runs"].append(run)
+    for run in before.values():
+        state.left_line(record, run["key"])
 
 
-def _tag(record: Record, seat: Seat, wish: Wish, terms: Terms) -> int:
-    if wish["front"]:
-        return record["virtual"] - state.FOREVER
-    tag = record["virtual"]
-    for other in record["seats"].values():
-        if other is not seat:
-            for run in other["runs"]:
-                tag = max(tag, _behind(run, wish["key"], terms))
-    for run in seat["runs"]:
-        tag = max(tag, _behind(run, wish["key"], terms))
-    return tag
-
-
-def _behind(run: Run, key: str, terms: Terms) -> int:
-    return run["tag"] + run["count"] * cost(run["units"], terms) if run["key"] == key else -state.FOREVER
+def _enter_line(record: Record, wish: Wish) -> int:
+    """Count one more run of its key, and return where it stands."""
+    tail = record["tails"].setdefault(wish["key"], {"tag": record["virtual"], "runs": 0})
+    tail["runs"] += 1
+    return record["virtual"] - state.FOREVER if wish["front"] else max(record["virtual"], tail["tag"])
 
 
 class _Head(NamedTuple):
@@ -243,39 +284,60 @@ class _Head(NamedTuple):
     starts_at: int
 
 
-def _serve(record: Record, sid: str, terms: Terms, now: int) -> list[str]:
+class _Served(NamedTuple):
+    """What a step granted: the other sessions that got something, and whether more is to do.
+
+    `places` are the first of the line, and the first of those that have to confirm something before they are served.
+    """
+
+    wakes: list[str]
+    places: Places
+    more: bool
+
+
+def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
     """Grant from the head of the line as long as it fits; who is behind may pass only if the head starts no later.
 
-    A session that has not confirmed its last grants gets no more, unless it is the one that asks.
+    Only the first places are looked at, and a run that moves behind them is looked at by the next step.
     """
-    if state.gate(record, terms, now)[1] > now:
-        return []
-    silent = {name for name, seat in record["seats"].items() if seat["out"] and name != sid}
-    waiting = [place for place in state.line(record) if place.sid not in silent]
+    line = state.grantable(record, terms, asking=sid)
+    heads = line[: state.HEADS]
+    unconfirmed = state.unconfirmed(record, terms, asking=sid)[: state.HEADS]
+    last = state.order(heads[-1]) if len(line) > state.HEADS else state.horizon(record)
+    waiting = [*heads]
     used = state.in_flight(record)
-    waiting = [place for place in waiting if not state.too_large(terms, place.run["units"])]
     head: _Head | None = None
     woken: list[str] = []
-    while waiting:
+    granted_count = 0
+    shut = state.gate(record, terms, now)[1] > now
+    while waiting and not shut and granted_count < state.MOST_GRANTS and _has_room(record, terms, used, now):
         place = waiting[0]
         run = place.run
-        if not _fits(record, terms, run, used, now) or (head and not _spares(record, terms, run, head, used)):
+        if not _fits(record, terms, run) or (head and not _spares(record, terms, run, head, used)):
             if head is None:
                 head = _Head(run["units"], now + state.windows_free_in(record, terms, run["units"], now))
             del waiting[0]
             continue
         _grant(record, place, terms, now, more=place.sid in woken)
         used += 1
+        granted_count += 1
         if place.sid not in woken:
             woken.append(place.sid)
         if run["count"] == 0:
             del waiting[0]
             record["seats"][place.sid]["runs"].remove(run)
+            state.left_line(record, run["key"])
+        elif last is not None and state.order(place) > last:
+            del waiting[0]
         else:
             _fall_in(waiting)
-    if not any(seat["runs"] for seat in record["seats"].values()):
+    if state.nobody_waits(record):
         record["virtual"] = 0
-    return sorted(name for name in woken if name != sid)
+    return _Served(
+        sorted(name for name in woken if name != sid),
+        Places([*heads, *unconfirmed], are_all=last is None and max(len(heads), len(unconfirmed)) < state.HEADS),
+        granted_count > 0 and (bool(waiting) or last is not None) and _has_room(record, terms, used, now),
+    )
 
 
 def _fall_in(waiting: list[state.Place]) -> None:
@@ -286,9 +348,12 @@ def _fall_in(waiting: list[state.Place]) -> None:
         at += 1
 
 
-def _fits(record: Record, terms: Terms, run: Run, used: int, now: int) -> bool:
-    if 0 <= terms["in_flight"] <= used or cooldown.room(record, terms, now) <= 0:
-        return False
+def _has_room(record: Record, terms: Terms, used: int, now: int) -> bool:
+    """Return whether any call could start, whatever it takes of the windows."""
+    return not 0 <= terms["in_flight"] <= used and cooldown.room(record, terms, now) > 0
+
+
+def _fits(record: Record, terms: Terms, run: Run) -> bool:
     for bound in terms["windows"]:
         if state.log_of(record, logs.name(bound))["sum"] + run["units"].get(bound["unit"], 0) > bound["n"]:
             return False

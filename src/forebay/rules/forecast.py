@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Answer, Record, Terms, Wait
+from forebay.model.limit_record import Answer, Record, Run, Terms, Wait
 from forebay.rules import cooldown
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
@@ -94,27 +94,44 @@ def _ended_in(record: Record, terms: Terms, ahead: int, by_mean: int, now: int) 
     return latest if all(seat["until"] <= now for seat in held) else min(by_mean, latest)
 
 
-def waits(record: Record, sid: str, terms: Terms, now: int) -> list[Wait]:
+class Places(NamedTuple):
+    """Places of the line that a step has looked at; unless they `are_all`, others stand behind them."""
+
+    known: list[state.Place]
+    are_all: bool
+
+
+def waits(record: Record, sid: str, places: Places, terms: Terms, now: int) -> list[Wait]:
     """For the first of a session's callers that was not let in."""
-    count = 0
+    runs = record["seats"][sid]["runs"]
+    if not runs:
+        return []
+    run = min(runs, key=lambda each: (each["tag"], each["tick"]))
+    ahead = _ahead_of(record, run, sid, places, terms)
+    eta, by = foretold(record, terms, ahead, run["units"], now)
+    again = _ask_again_in(record, sid, terms, run["units"], now)
+    if ahead.calls > 0:
+        # Others are before it, and whoever lets them in lets it in, too: it asks only in case nobody did.
+        # Windows open one call after the other, and whoever is next then has nobody to be let in by.
+        grace = EXACT_GRACE if eta > _release_in(record, terms, ahead.calls) else GRACE
+        again = min(POLL, max(again, eta) + grace)
+    return [{"again": again, "eta": eta, "ahead": ahead.calls, "by": by}]
+
+
+def _ahead_of(record: Record, run: Run, sid: str, places: Places, terms: Terms) -> Ahead:
+    """Count what stands before a session's first run: exactly while all places are known, else by the mean of them."""
+    calls = runs = 0
     units: dict[str, int] = {}
-    for place in state.line(record):
-        run = place.run
-        if place.sid == sid:
-            eta, by = foretold(record, terms, Ahead(count, units), run["units"], now)
-            again = _ask_again_in(record, terms, run["units"], now)
-            if count > 0:
-                # Others are before it, and whoever lets them in lets it in, too: it asks only in case nobody did.
-                # Windows open one call after the other, and whoever is next then has nobody to be let in by.
-                grace = EXACT_GRACE if eta > _release_in(record, terms, count) else GRACE
-                again = min(POLL, max(again, eta) + grace)
-            return [{"again": again, "eta": eta, "ahead": count, "by": by}]
-        if state.too_large(terms, run["units"]):
-            continue
-        count += run["count"]
-        for unit, each in run["units"].items():
-            units[unit] = units.get(unit, 0) + each * run["count"]
-    return []
+    for other, each in places.known:
+        if other != sid and each["count"] > 0 and (each["tag"], each["tick"]) < (run["tag"], run["tick"]):
+            runs += 1
+            calls += each["count"]
+            for unit, count in each["units"].items():
+                units[unit] = units.get(unit, 0) + count * each["count"]
+    rank = runs if places.are_all else state.rank(record, terms, run["tag"])
+    if rank <= runs or calls == 0:
+        return Ahead(calls, units)
+    return Ahead(calls * rank // runs, {unit: count * rank // runs for unit, count in units.items()})
 
 
 def wait_behind(wait: Wait, answer: Answer, terms: Terms, before: int) -> Wait:
@@ -145,7 +162,7 @@ def retry_in_s(wait: Wait, eta_s: float | None) -> float:
     return wait["again"] / 1000 if eta_s is None else max(eta_s, _LEAST_S)
 
 
-def _ask_again_in(record: Record, terms: Terms, units: dict[str, int], now: int) -> int:
+def _ask_again_in(record: Record, sid: str, terms: Terms, units: dict[str, int], now: int) -> int:
     """When the head of the line is let in without anybody's doing: its window opens, or somebody's session ends."""
     again = POLL
     _, until = state.gate(record, terms, now)
@@ -158,15 +175,14 @@ def _ask_again_in(record: Record, terms: Terms, units: dict[str, int], now: int)
         if free_in > 0:
             again = min(again, free_in)
         if 0 <= terms["in_flight"] <= state.in_flight(record):
-            again = min(again, _next_loss_at(record, terms, now) - now)
+            again = min(again, _next_end_at(record, sid, now) - now)
     return max(1, again)
 
 
-def _next_loss_at(record: Record, terms: Terms, now: int) -> int:
-    """When a session that says nothing any more would give something back."""
+def _next_end_at(record: Record, sid: str, now: int) -> int:
+    """When another session that says nothing any more may give something back."""
     soonest = now + POLL
-    for seat in record["seats"].values():
-        for call in seat["calls"]:
-            ends_at = seat["until"] if terms["stops"] else max(seat["until"], call["until"])
-            soonest = min(soonest, max(ends_at, now + 1))
+    for other, seat in record["seats"].items():
+        if other != sid:
+            soonest = min(soonest, max(seat["due"], now + 1))
     return soonest

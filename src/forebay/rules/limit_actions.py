@@ -248,6 +248,8 @@ def forgotten(record: Record, raw: int, *, everything: bool) -> tuple[Record, in
             seat["calls"] = []
             seat["out"] = []
             if seat["until"] <= now:
+                for run in seat["runs"]:
+                    limit_state.left_line(record, run["key"])
                 del record["seats"][sid]
     if everything:
         record.pop("asked", None)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Log, Record, Run, Terms
+from forebay.model.limit_record import Log, Record, Rest, Run, Terms
 from forebay.rules import cooldown
 from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
 
+HEADS = 32
+"""How many places of the line a step looks at."""
+MOST_GRANTS = 32
+MOST_ENDINGS = 8
+"""How many sessions that have ended a step clears away."""
 JUMP = 2 * SECOND
 LATE = 2 * SECOND
 """How old a grant may be when its call starts, where no window counts when calls start."""
@@ -16,6 +21,16 @@ FOREVER = 1 << 45
 PAUSED = "paused"
 RELEARNING = "relearning"
 _CUT_OFF = ":cut_off"
+_NOTHING: Rest = {
+    "used": 0,
+    "cut_off": 0,
+    "latest": 0,
+    "sessions": 0,
+    "waiting": 0,
+    "runs": 0,
+    "before": 0,
+    "horizon": [],
+}
 
 
 def new_record(now: int, version: int = 0) -> Record:
@@ -30,6 +45,7 @@ def new_record(now: int, version: int = 0) -> Record:
         "tv": 0,
         "logs": {},
         "seats": {},
+        "tails": {},
         "paused": -1,
         "note": "",
         "cool": cooldown.none(),
@@ -131,17 +147,32 @@ def uncount(record: Record, units: dict[str, int], granted_at: int, now: int) ->
             logs.take_back(log_of(record, window.name), granted_at, units.get(window.unit, 0), window.wide)
 
 
-def prune(record: Record, terms: Terms, now: int) -> None:
-    """Drop what sessions hold that have ended, as soon as the provider cannot work on it any more."""
-    for sid in list(record["seats"]):
+def prune(record: Record, terms: Terms, now: int, *, most: int | None = None) -> bool:
+    """Drop what sessions hold that have ended, as soon as the provider cannot work on it any more.
+
+    Return whether more sessions than `most` are due.
+    """
+    due = sorted((seat["due"], sid) for sid, seat in record["seats"].items() if seat["due"] <= now)
+    for _, sid in due[:most]:
         seat = record["seats"][sid]
-        if seat["until"] > now:
-            continue
+        for run in seat["runs"]:
+            left_line(record, run["key"])
         seat["runs"] = []
         seat["out"] = []
         seat["calls"] = [] if terms["stops"] else [call for call in seat["calls"] if call["until"] > now]
-        if not seat["calls"]:
+        if seat["calls"]:
+            seat["due"] = min(call["until"] for call in seat["calls"])
+        else:
             del record["seats"][sid]
+    return most is not None and len(due) > most
+
+
+def left_line(record: Record, key: str) -> None:
+    """Forget the tail of a key when its last run has left."""
+    tail = record["tails"][key]
+    tail["runs"] -= 1
+    if tail["runs"] == 0:
+        del record["tails"][key]
 
 
 def tidy(record: Record, terms: Terms, now: int) -> None:
@@ -151,8 +182,27 @@ def tidy(record: Record, terms: Terms, now: int) -> None:
     prune(record, terms, now)
 
 
+def rest_of(record: Record) -> Rest:
+    """Return what the record leaves out, which is nothing in a record that was read whole."""
+    return record.get("rest", _NOTHING)
+
+
+def session_count(record: Record) -> int:
+    """Return how many sessions are alive, or have ended so recently that nobody has noticed yet."""
+    return rest_of(record)["sessions"] + sum(seat["due"] == seat["until"] for seat in record["seats"].values())
+
+
+def waiting_count(record: Record) -> int:
+    counts = (run["count"] for seat in record["seats"].values() for run in seat["runs"])
+    return rest_of(record)["waiting"] + sum(counts)
+
+
+def nobody_waits(record: Record) -> bool:
+    return rest_of(record)["runs"] == 0 and not any(seat["runs"] for seat in record["seats"].values())
+
+
 def in_flight(record: Record) -> int:
-    return sum(len(seat["calls"]) for seat in record["seats"].values())
+    return rest_of(record)["used"] + sum(len(seat["calls"]) for seat in record["seats"].values())
 
 
 def cut_off_sid(sid: str) -> str:
@@ -166,7 +216,8 @@ def is_cut_off(sid: str) -> bool:
 
 def cut_off_count(record: Record) -> int:
     """How many calls in flight were cut off: nobody waits for them, but the provider may still work on them."""
-    return sum(len(seat["calls"]) for sid, seat in record["seats"].items() if is_cut_off(sid))
+    known = sum(len(seat["calls"]) for sid, seat in record["seats"].items() if is_cut_off(sid))
+    return rest_of(record)["cut_off"] + known
 
 
 def gate(record: Record, terms: Terms, now: int) -> tuple[str, int]:
@@ -191,13 +242,54 @@ class Place(NamedTuple):
     run: Run
 
 
+def horizon(record: Record) -> tuple[int, int] | None:
+    """Return the order of the last place that is known, or None where all are."""
+    known = rest_of(record)["horizon"]
+    return (known[0], known[1]) if known else None
+
+
 def line(record: Record) -> list[Place]:
-    """All runs in the order in which they are served."""
-    return sorted((Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]), key=order)
+    """All runs in the order in which they are served; of a record that leaves some out, as far as none is missing."""
+    last = horizon(record)
+    places = sorted((Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]), key=order)
+    return places if last is None else [place for place in places if order(place) <= last]
 
 
 def order(place: Place) -> tuple[int, int]:
     return place.run["tag"], place.run["tick"]
+
+
+def grantable(record: Record, terms: Terms, *, asking: str = "") -> list[Place]:
+    """Return the runs that may be served, in order: too large ones hold up nobody.
+
+    A session that has not confirmed its last grants gets no more, unless it is the one that asks.
+    """
+    return [place for place in line(record) if _may_be_granted(record, terms, place, asking)]
+
+
+def unconfirmed(record: Record, terms: Terms, *, asking: str) -> list[Place]:
+    """Return the runs whose sessions have to confirm what they were granted first, in order."""
+    return [
+        place
+        for place in line(record)
+        if not too_large(terms, place.run["units"]) and not _may_be_granted(record, terms, place, asking)
+    ]
+
+
+def _may_be_granted(record: Record, terms: Terms, place: Place, asking: str) -> bool:
+    confirmed = place.sid == asking or not record["seats"][place.sid]["out"]
+    return confirmed and not too_large(terms, place.run["units"])
+
+
+def rank(record: Record, terms: Terms, tag: int) -> int:
+    """Return how many runs stand before a place."""
+    rest = rest_of(record)
+    known = sum(
+        run["tag"] < tag and not too_large(terms, run["units"])
+        for seat in record["seats"].values()
+        for run in seat["runs"]
+    )
+    return known + (rest["before"] if rest["horizon"] and rest["horizon"][0] < tag else 0)
 
 
 def too_large(terms: Terms, units: dict[str, int]) -> bool:

@@ -159,6 +159,7 @@ def test_a_new_record_begins_with_nothing() -> None:
         "tv": 0,
         "logs": {},
         "seats": {},
+        "tails": {},
         "paused": -1,
         "note": "",
         "cool": cooldown.none(),
@@ -176,6 +177,7 @@ def test_every_request_is_a_new_version_and_opens_a_session() -> None:
     assert answer["grants"] == [{"g": 1, "run": 1, "count": 1, "first": 1, "at": NOW, "late": 2000}]
     assert record["seats"]["a"] == {
         "until": NOW + LEASE,
+        "due": NOW + LEASE,
         "n": 1,
         "g": 1,
         "next": 2,
@@ -441,8 +443,8 @@ def test_who_has_not_confirmed_gets_no_more_unless_it_asks() -> None:
     said(record, "a", 0, now=NOW + 1)
     assert len(record["seats"]["a"]["calls"]) == 3
     record["eras"][0]["terms"]["in_flight"] = 5
-    assert said(record, "b", 0)["wakes"] == []
-    assert len(said(record, "a", 0)["grants"]) == 2
+    assert said(record, "b", 3)["wakes"] == []
+    assert len(said(record, "a", 3, heard=1, runs=[wish(2, 4)])["grants"]) == 2
 
 
 def test_those_woken_are_named_in_order_and_once() -> None:
@@ -554,6 +556,7 @@ def test_calls_of_a_session_that_has_ended_go_one_by_one_and_it_goes_with_the_la
     said(record, runs=[wish(count=2)])
     record["seats"]["a"]["calls"][1]["until"] += 1
     record["seats"]["a"]["runs"] = [{**wish(), "tag": 0, "tick": 1}]  # type: ignore[typeddict-unknown-key]
+    record["tails"][""] = {"tag": 200, "runs": 1}
     said(record, "b", now=NOW + LEASE)
     assert (record["seats"]["a"]["runs"], record["seats"]["a"]["out"]) == ([], [])
     assert len(record["seats"]["a"]["calls"]) == 2
@@ -592,7 +595,7 @@ def test_whoever_remembers_more_finds_it_out(fields: dict[str, Any], found_out: 
     record["seats"]["a"]["g"] = 2
     answer = said(record, n=0, seen=NOW, **fields)
     assert (answer["gen"], record["hold"]) == ((2, NOW + HELD) if found_out else (1, 0))
-    assert answer["v"] == max(2, fields.get("version", 0) + 1)
+    assert answer["v"] == (max(2, fields.get("version", 0) + 1) if found_out else 1)
 
 
 @pytest.mark.parametrize("fields", [{"acked": 1, "sure": 1}, {"heard": 1, "sure": 1}])
@@ -692,19 +695,17 @@ def test_the_first_asks_again_when_something_lets_it_in_by_itself() -> None:
     said(record, runs=[wish()])
     # In flight: nobody's session ends within the time of a poll.
     assert told(record, runs=[wish()])["again"] == POLL
-    assert told(record, n=2, now=NOW + LEASE - 10, runs=[wish()])["again"] == POLL
-    record["seats"]["a"]["calls"][0]["until"] = NOW
-    assert told(record, n=3, now=NOW + LEASE - 10, runs=[wish()])["again"] == 10
-    record["eras"][0]["terms"]["stops"] = 1
-    record["seats"]["a"]["calls"][0]["until"] = NOW + HELD
-    assert told(record, n=4, now=NOW + LEASE - 7, runs=[wish()])["again"] == 7
+    assert told(record, n=2, now=NOW + LEASE - 10, runs=[wish()])["again"] == 10
+    # When it has ended, its calls count until they are over.
+    assert told(record, n=3, now=NOW + LEASE, runs=[wish()])["again"] == POLL
+    assert told(record, n=4, now=NOW + HELD_WITH_WINDOWS - 7, runs=[wish()])["again"] == 7
 
 
 def test_the_first_asks_again_when_its_window_opens_or_a_session_ends_whichever_is_first() -> None:
     record = record_of(1, [(1, 1.0)])
     said(record, runs=[wish()])
     assert told(record, runs=[wish()])["again"] == 1301
-    record["seats"]["a"]["until"] = NOW + 100
+    record["seats"]["a"]["until"] = record["seats"]["a"]["due"] = NOW + 100
     record["seats"]["a"]["calls"][0]["until"] = NOW + 90
     assert told(record, n=2, runs=[wish()])["again"] == 100
 
@@ -750,6 +751,104 @@ def test_what_is_too_large_is_before_nobody() -> None:
 def test_the_end_of_a_session_that_should_be_over_is_waited_for_as_little_as_can_be() -> None:
     record = record_of(1)
     said(record, runs=[wish()])
-    record["seats"]["a"]["until"] = NOW + 1
-    record["seats"]["a"]["calls"][0]["until"] = NOW - 5
+    record["seats"]["a"]["due"] = record["seats"]["a"]["until"] = NOW + 1
     assert told(record, runs=[wish()])["again"] == 1
+
+
+# At most so much in one step.
+
+
+def with_sessions(in_flight: int, count: int, *, callers: int = 1) -> Record:
+    """A limit that was paused while so many sessions came, each with one run under a key of its own."""
+    record = record_of(0)
+    for number in range(count):
+        said(record, f"s{number:03}", runs=[wish(count=callers, key=f"k{number:03}")])
+    record["eras"][0]["terms"]["in_flight"] = in_flight
+    return record
+
+
+def test_a_step_grants_so_many_and_says_that_there_is_more() -> None:
+    record = with_sessions(100, 5, callers=20)
+    answer = said(record, "asker")
+    assert (limit_state.in_flight(record), answer["more"]) == (limit_state.MOST_GRANTS, 1)
+    # The others have not confirmed, so nobody is left to be served.
+    assert said(record, "asker", 2)["more"] == 0
+
+
+def test_a_step_looks_at_the_first_of_the_line_and_the_next_one_goes_on() -> None:
+    record = with_sessions(100, 70)
+    asked = [said(record, "asker", n) for n in (1, 2, 3, 4)]
+    assert [(len(answer["wakes"]), answer["more"]) for answer in asked] == [(32, 1), (32, 1), (6, 0), (0, 0)]
+
+
+def test_a_run_that_moves_behind_those_that_were_looked_at_waits_for_the_next_step() -> None:
+    record = with_sessions(100, 33, callers=2)
+    answer = said(record, "asker")
+    assert [len(seat["calls"]) for seat in record["seats"].values()] == [1] * 32 + [0, 0]
+    assert (len(answer["wakes"]), answer["more"]) == (32, 1)
+
+
+def test_a_full_limit_has_nothing_more_to_do() -> None:
+    record = with_sessions(10, 70)
+    assert said(record, "asker")["more"] == 0
+    assert said(record, "asker", 2)["more"] == 0
+
+
+def test_a_step_clears_away_so_many_sessions_that_have_ended_the_longest_ago_first() -> None:
+    record = record_of()
+    for number in range(10):
+        said(record, f"s{number}", now=NOW + number)
+    answer = said(record, "asker", now=NOW + 10 + LEASE)
+    assert (sorted(record["seats"]), answer["more"], answer["sessions"]) == (["asker", "s8", "s9"], 1, 3)
+    assert said(record, "asker", 2, now=NOW + 10 + LEASE)["more"] == 0
+    assert sorted(record["seats"]) == ["asker"]
+
+
+@pytest.mark.parametrize(("count", "ahead"), [(31, 31), (40, 40), (200, 200)])
+def test_who_stands_far_behind_is_told_about_how_many_are_ahead(count: int, ahead: int) -> None:
+    record = with_sessions(0, count)
+    record["virtual"] = 5
+    assert told(record, "late", runs=[wish(key="own")])["ahead"] == ahead
+
+
+def test_beyond_the_first_places_callers_are_counted_by_the_mean_run() -> None:
+    record = with_sessions(0, 20, callers=1)
+    for number in range(60):
+        said(record, f"t{number:02}", runs=[wish(count=3, key=f"t{number:02}")])
+    record["virtual"] = 5
+    # Of the first 32 places, 20 have one caller and 12 have three: 1.75 for each of 80.
+    assert told(record, "late", runs=[wish(key="own", units={"pages": 2})])["ahead"] == 140
+
+
+def test_the_tail_of_a_key_stays_where_it_was_until_its_last_run_leaves() -> None:
+    record = record_of(0)
+    said(record, "a", runs=[wish(1, 5, key="k")])
+    said(record, "b", runs=[wish(1, 3, key="k")])
+    assert record["tails"] == {"k": {"tag": 8, "runs": 2}}
+    said(record, "b", 2)
+    assert record["tails"] == {"k": {"tag": 8, "runs": 1}}
+    said(record, "c", runs=[wish(1, 1, key="k")])
+    assert record["seats"]["c"]["runs"][0]["tag"] == 8
+    said(record, "a", 2)
+    said(record, "c", 2)
+    assert record["tails"] == {}
+
+
+def test_a_heartbeat_renews_its_session_and_changes_nothing_else() -> None:
+    record = record_of(1, [(9, 1.0)])
+    said(record, runs=[wish(count=2)])
+    said(record, "b", runs=[wish()])
+    before = copy.deepcopy(record)
+    answer = said(record, "b", 0, now=NOW + 4000, acked=1)
+    assert (answer["others"], answer["used"], answer["waits"], answer["v"]) == (1, 1, [], before["v"])
+    before["last"] = NOW + 4000
+    before["seats"]["b"]["until"] = before["seats"]["b"]["due"] = NOW + 4000 + LEASE
+    assert record == before
+
+
+def test_a_heartbeat_that_confirms_lets_the_rest_of_the_session_in() -> None:
+    record = record_of(1)
+    said(record, runs=[wish(count=2)])
+    record["eras"][0]["terms"]["in_flight"] = 2
+    assert granted(said(record, n=0)) == [(1, 1)]
+    assert granted(said(record, n=0, heard=1)) == [(1, 1)]

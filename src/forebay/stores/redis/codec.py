@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Grant, Record, Terms
 
+_TEXTS = ("layers", "reports", "asked")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 
@@ -42,7 +43,7 @@ def ask_text(ask: Ask) -> str:
 def answer_of(text: bytes) -> Answer:
     """From a list in the order of exchange.lua."""
     found: Any = json.loads(text.decode())  # twice as fast as from bytes
-    status, now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, *lists = found
+    status, now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, more, *lists = found
     grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
     for wait in waits:
         wait["by"] = wait["by"] or []
@@ -69,6 +70,7 @@ def answer_of(text: bytes) -> Answer:
         "offset": offset,
         "shut": shut,
         "began": began,
+        "more": more,
     }
 
 
@@ -79,22 +81,28 @@ def told_of(text: bytes) -> tuple[str, list[Grant], int]:
 
 
 def record_text(record: Record) -> str:
-    """Layers are kept as text: scripts do not read them, and their fractions would lose digits."""
+    """Return a record as text, in which what scripts do not read is text once more: fractions would lose digits."""
     return parts_text(record)
 
 
 def parts_text(parts: Mapping[str, object]) -> str:
     """Some parts of a record, as it keeps them."""
-    kept = {"layers": _ENCODER.encode(parts["layers"])} if "layers" in parts else {}
+    kept = {name: _ENCODER.encode(parts[name]) for name in _TEXTS if parts.get(name, "") != ""}
     return _ENCODER.encode({**parts, **kept})
 
 
 def record_of(text: bytes) -> Record:
     found: Any = json.loads(text)
-    found["layers"] = json.loads(found["layers"])
+    for name in _TEXTS:
+        # The record of an older program has tables.
+        if isinstance(found.get(name), str):
+            found[name] = json.loads(found[name])
+        elif found.get(name) is not None:
+            found[name] = found[name] or {}
     found["eras"] = found["eras"] or []
     found["logs"] = found["logs"] or {}
     found["seats"] = found["seats"] or {}
+    found["tails"] = found["tails"] or {}
     for era in found["eras"]:
         _fill_terms(era["terms"])
     for log in found["logs"].values():

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Record
     from forebay.stores.limit_base import RedisClient, Step, Wake
 
-_RULES = ("window_log", "cooldown", "admission")
+_RULES = ("clock", "window_log", "cooldown", "parts", "admission", "whole")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
 _READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
 _KEPT = frozenset({"v", "last", "logs", "hold"})
 _COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
-_PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool", "asked"}
+_PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool", "asked", "reports"}
 
 
 def _read_of(reply: list[bytes]) -> tuple[Record | None, int, bytes]:
     now, *found = reply
     if not found:
         return None, int(now), b""
-    text, mark = found
+    text, mark, _ = found
     return codec.record_of(text), int(now), mark
 
 
@@ -70,10 +70,10 @@ class RedisLimits:
         self._clock = clock or _of_the_server
         self._deployment = read_deployment(source)
         self._channel = f"forebay:{environment}:wake:"
-        self._exchange = Script("record", *_RULES, "clock", "exchange")
-        self._read = Script("record", "window_log", "clock", "read")
-        self._swap = Script("record", "window_log", "swap")
-        self._patch = Script("record", "window_log", "patch")
+        self._exchange = Script(*_RULES, "exchange")
+        self._read = Script(*_RULES, "read")
+        self._swap = Script(*_RULES, "swap")
+        self._patch = Script(*_RULES, "patch")
         self._open()
         _OPEN.add(self)
 
@@ -148,7 +148,7 @@ class RedisLimits:
             return bool(self._swap.run(self._links, key, mark, codec.record_text(changed)))
         if not parts:
             return True
-        same = codec.parts_text({part: old[part] for part in _COMPARED if part in old})
+        same = codec.parts_text({part: old.get(part, "") for part in (*_COMPARED, *(parts & {"reports"}))})
         patch = codec.parts_text({part: new[part] for part in parts - _KEPT})
         sources = carried = ""
         if "eras" in parts:

@@ -13,8 +13,20 @@ if TYPE_CHECKING:
     from forebay.stores.redis.links import Links
 
 
+_PARTS = ("", ":sessions", ":calls", ":ends", ":line", ":unconfirmed", ":tails", ":windows")
+"""What the keys of a limit end in, in the order of parts.lua."""
+
+
+def keys_of(key: str) -> tuple[str, ...]:
+    """Return all keys of a limit, given that of its header."""
+    return tuple(key + part for part in _PARTS)
+
+
 class Script:
-    """The files of this folder's `lua`, one after the other: a script cannot load another."""
+    """The files of this folder's `lua`, one after the other: a script cannot load another.
+
+    A script is given the key of a limit's header and declares all keys of the limit.
+    """
 
     def __init__(self, *names: str) -> None:
         folder = files("forebay.stores.redis") / "lua"
@@ -26,7 +38,7 @@ class Script:
 
     def send(self, links: Links, key: str, *arguments: str | bytes | int) -> bool:
         """Run it without its reply; a server that has restarted meanwhile does not know it, and does nothing."""
-        return links.send(key, "EVALSHA", self._sha, 1, key, *arguments)
+        return links.send(key, "EVALSHA", self._sha, *self._declared(key), *arguments)
 
     def run_many(self, links: Links, keys: Sequence[str], *arguments: str | bytes | int) -> list[Any]:
         """Run it for each key, in few round trips."""
@@ -36,14 +48,18 @@ class Script:
             # By itself: with it the key's server knows the script, and is known to have the key.
             first, *left = left
             replies[first] = self.run(links, first, *arguments)
-            found = links.call_many([(key, ("EVALSHA", self._sha, 1, key, *arguments)) for key in left])
+            found = links.call_many([(key, ("EVALSHA", self._sha, *self._declared(key), *arguments)) for key in left])
             replies |= {key: reply for key, reply in zip(left, found, strict=True) if reply is not None}
             left = [key for key in left if key not in replies]
         return [replies[key] for key in keys]
 
     def run(self, links: Links, key: str, *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - what the script replies
         try:
-            return links.call("EVALSHA", self._sha, 1, key, *arguments, key=key)
+            return links.call("EVALSHA", self._sha, *self._declared(key), *arguments, key=key)
         except NoScriptError:
             # Restarted, flushed, or never asked before.
-            return links.call("EVAL", self.text, 1, key, *arguments, key=key)
+            return links.call("EVAL", self.text, *self._declared(key), *arguments, key=key)
+
+    @staticmethod
+    def _declared(key: str) -> tuple[str | int, ...]:
+        return len(_PARTS), *keys_of(key)

@@ -227,13 +227,17 @@ class Judge:
         assert before["seats"] == after["seats"]
         self._tick(answer)
 
-    def heard(self, process: Process, record: Record) -> None:
-        """It knows of all calls that the store holds for it, and the store of all that it holds."""
+    def heard(self, process: Process, record: Record, *, exchanged: bool) -> None:
+        """It knows of all calls that the store holds for it, and the store of all that it holds.
+
+        A heartbeat lets nobody in: whoever waits is told when to ask.
+        """
         held = {call["id"] for call in record["seats"][process.sid]["calls"]}
         assert held <= {*process.calls}, f"{process.sid} has never heard of {held - {*process.calls}}"
         lost = {call_id for call_id in process.calls if self.calls[process.sid, call_id].held} - held
         assert not lost, f"the store has lost {lost} of {process.sid}"
-        self._check_head(process)
+        if exchanged:
+            self._check_head(process)
 
     def _check_head(self, process: Process) -> None:
         """One who waits alone is let in as soon as there is room."""

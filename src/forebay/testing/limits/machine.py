@@ -90,7 +90,7 @@ class LimitMachine(RuleBasedStateMachine):
         if lost:
             return
         process.takes(asked, answer)
-        self.judge.heard(process, stored(self.store))
+        self.judge.heard(process, stored(self.store), exchanged=not beat)
 
     def _tell_what_others_got(self, asking: Process) -> None:
         """Now: a wake-up comes when it comes, and the judge would take it for what was granted then."""

@@ -129,9 +129,10 @@ class Process:
         }
 
     def asks(self) -> list[int]:
-        """The calls that it got by that."""
+        """The calls that it got by that, asking again at once while the store has more to do."""
         before = {*self.calls}
-        self.exchanges()
+        while self.exchanges()["more"]:
+            pass
         return [call_id for call_id in self.calls if call_id not in before]
 
     def exchanges(self) -> Answer:

@@ -139,6 +139,8 @@ class RepeatPromises(LimitCase):
             a.gives_back([call_id])
         assert [len(stored(store)["seats"][sid]["calls"]) for sid in ("b", "c")] == [1, 1]
         c.beats()
+        assert len(c.calls) == 1
+        c.asks()
         assert len(c.calls) == 2
         b.beats()
         assert len(b.calls) == 1

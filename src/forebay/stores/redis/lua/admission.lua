@@ -1,5 +1,8 @@
 -- forebay.rules.admission in Lua, line by line, as far as an exchange needs it.
--- Nothing may depend on the order of pairs(): it only sums, filters and takes the largest.
+-- What Python sums over all sessions, the header counts; all else is the same. Nothing may depend on the order of pairs().
+local HEADS = 32
+local MOST_GRANTS = 32
+local MOST_ENDINGS = 8
 local JUMP = 2 * SECOND
 local LATE = 2 * SECOND
 local POLL = 5 * SECOND
@@ -14,30 +17,19 @@ local RAMP = 'ramp'
 local TOO_LARGE = 'too_large'
 local CUT_OFF = 'cut_off'
 local TIMED_OUT = 'timed_out'
-local CUT_OFF_SID = ':cut_off'
-
-local function new_seat()
-  return {['until'] = 0, n = 0, g = 0, next = 1, label = '', calls = {}, runs = {}, out = {}}
-end
 
 local function new_answer(record, seat, now, status)
-  local sessions = 0
-  for _, each in pairs(record.seats) do
-    if each['until'] > now then
-      sessions = sessions + 1
-    end
-  end
   return {
     status = status, now = now, v = record.v, gen = record.gen, tv = record.tv, lost = 0,
     grants = status == 'late' and {} or seat.out,
-    starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = sessions,
+    starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = record.alive,
     used = 0, sums = {}, level = 0, cut_off = 0, offset = record.offset, shut = 0,
-    began = record.cool.began,
+    began = record.cool.began, more = 0,
   }
 end
 
 local function unknown(now)
-  return new_answer({v = 0, gen = 1, tv = 0, offset = 0, cool = {began = 0}, seats = {}}, new_seat(), now, 'unknown')
+  return new_answer({v = 0, gen = 1, tv = 0, offset = 0, cool = {began = 0}, alive = 0}, new_seat(), now, 'unknown')
 end
 
 local function logical(record, raw, seen, elapsed)
@@ -88,32 +80,50 @@ local function hold_back(record, terms, now)
   record.hold = max(record.hold, now + wait)
 end
 
+-- Under other terms other runs are too large for the line.
+local function place_all(record, before, terms)
+  for sid in pairs_of(redis.call('HGETALL', SESSIONS)) do
+    store_seat(record, sid, seat_of(sid, before), terms)
+  end
+end
+
+-- What was granted may still be under way, and nobody would give it back again.
+local function void_all(record, terms, now)
+  record.hold = max(record.hold, record.latest)
+  if record.used > 0 or record.silent > 0 then
+    for sid in pairs_of(redis.call('HGETALL', SESSIONS)) do
+      local seat = seat_of(sid, terms)
+      seat.open, seat.out = {}, {}
+      store_seat(record, sid, seat, terms)
+    end
+    redis.call('DEL', CALLS)
+    record.used, record.cut_off = 0, 0
+  end
+  hold_back(record, terms, now)
+end
+
+-- Some parts are gone: so may be what others held and who waited.
+local function start_again(record, terms, now)
+  redis.call('DEL', SESSIONS, CALLS, ENDS, LINE, UNCONFIRMED, TAILS, WINDOWS)
+  local latest = record.latest
+  new_counts(record)
+  record.gen = record.gen + 1
+  record.latest = latest
+  record.virtual = 0
+  record.hold = max(record.hold, latest)
+  hold_back(record, terms, now)
+end
+
 local function notice_loss(record, ask, terms, now)
-  local seat = record.seats[ask.sid]
+  local seat = seat_of(ask.sid, terms)
   local last_n = seat and seat.n or 0
   local last_g = seat and seat.g or 0
   local sure = ask.sure ~= 0 and now < ask.seen + terms.lease
   if ask.version > record.v or (sure and (last_n < ask.acked or last_g < ask.heard)) then
     record.gen = record.gen + 1
     record.v = max(record.v, ask.version)
-    for _, other in pairs(record.seats) do
-      for _, call in ipairs(calls_of(other)) do
-        record.hold = max(record.hold, call['until'])
-      end
-      other.calls = {}
-      other.out = {}
-    end
-    hold_back(record, terms, now)
+    void_all(record, terms, now)
   end
-end
-
-local function log_named(record, name)
-  local log = record.logs[name]
-  if not log then
-    log = {sum = 0, items = ''}
-    record.logs[name] = log
-  end
-  return log
 end
 
 local function log_of(record, bound)
@@ -155,40 +165,25 @@ local function uncount(record, units, granted_at, now)
   end
 end
 
-local function taken(seat, call_id)
-  for index, call in ipairs(calls_of(seat)) do
-    if call.id == call_id then
-      return table.remove(seat.calls, index)
+local function cut_off(record, ask, label, call, terms)
+  local name = ask.sid .. CUT_OFF_SID
+  local ended = seat_of(name, terms) or add_seat(name)
+  if terms.stops == 0 then
+    local due = call['until']
+    for _, id in ipairs(ended.open) do
+      due = min(due, find_call(name, id)['until'])
     end
-  end
-end
-
-local function cut_off(record, sid, label, call)
-  local name = sid .. CUT_OFF_SID
-  local ended = record.seats[name]
-  if not ended then
-    ended = new_seat()
-    record.seats[name] = ended
+    ended.due = due
   end
   ended.label = label
   ended.next = max(ended.next, call.id + 1)
-  local calls = calls_of(ended)
-  calls[#calls + 1] = call
-end
-
-local function cut_off_count(record)
-  local count = 0
-  for sid, seat in pairs(record.seats) do
-    if sid:sub(-#CUT_OFF_SID) == CUT_OFF_SID then
-      count = count + held(seat)
-    end
-  end
-  return count
+  add_call(record, name, ended, call)
+  store_seat(record, name, ended, terms)
 end
 
 local function finish(record, seat, ask, terms, now)
   for _, done in ipairs(ask.done) do
-    local call = taken(seat, done.id)
+    local call = take_call(record, ask.sid, seat, done.id)
     if call and (done.outcome == 'unsent' or done.outcome == 'unreached') then
       if done.outcome == 'unreached' then
         cooldown.ended(record, terms, 'failed', call.at, now)
@@ -198,7 +193,7 @@ local function finish(record, seat, ask, terms, now)
       local failed = done.outcome == TIMED_OUT
       cooldown.ended(record, terms, failed and 'failed' or done.outcome, call.at, now)
       if failed or done.outcome == CUT_OFF then
-        cut_off(record, ask.sid, seat.label, call)
+        cut_off(record, ask, seat.label, call, terms)
       else
         local took = now - call.at
         record.mean = record.mean == 0 and took or record.mean + floor((took - record.mean) / 8)
@@ -213,14 +208,6 @@ local function finish(record, seat, ask, terms, now)
       end
     end
   end
-end
-
-local function in_flight(record)
-  local count = 0
-  for _, seat in pairs(record.seats) do
-    count = count + held(seat)
-  end
-  return count
 end
 
 local function gate(record, terms, now)
@@ -245,18 +232,21 @@ local function gate(record, terms, now)
   return '', 0
 end
 
-local function restamp(record, seat, call_id, terms, now)
-  local call
-  for _, each in ipairs(calls_of(seat)) do
-    if each.id == call_id then
-      call = each
-      break
+local function is_open(seat, call_id)
+  for _, id in ipairs(seat.open) do
+    if id == call_id then
+      return true
     end
   end
+  return false
+end
+
+local function restamp(record, sid, seat, call_id, terms, now)
   local _, shut_until = gate(record, terms, now)
-  if not call or shut_until > now then
+  if not is_open(seat, call_id) or shut_until > now then
     return false
   end
+  local call = find_call(sid, call_id)
   for _, bound in ipairs(terms.windows) do
     if call.at + logs.width(bound, terms) <= now then
       return false
@@ -268,6 +258,8 @@ local function restamp(record, seat, call_id, terms, now)
   end
   call.at = now
   call['until'] = now + held_for(record, terms)
+  record.latest = max(record.latest, call['until'])
+  store_call(sid, call)
   return true
 end
 
@@ -284,26 +276,10 @@ local function cost(units, terms)
   return min(most, SCALE)
 end
 
-local function behind(run, key, terms)
-  return run.key == key and run.tag + run.count * cost(run.units, terms) or -FOREVER
-end
-
-local function tag_for(record, seat, wish, terms)
-  if wish.front ~= 0 then
-    return record.virtual - FOREVER
-  end
-  local tag = record.virtual
-  for _, other in pairs(record.seats) do
-    if other ~= seat then
-      for _, run in ipairs(other.runs) do
-        tag = max(tag, behind(run, wish.key, terms))
-      end
-    end
-  end
-  for _, run in ipairs(seat.runs) do
-    tag = max(tag, behind(run, wish.key, terms))
-  end
-  return tag
+local function enter_line(record, wish)
+  local tail = tail_of(wish.key) or add_tail(record, wish.key, record.virtual)
+  tail.runs = tail.runs + 1
+  return wish.front ~= 0 and record.virtual - FOREVER or max(record.virtual, tail.tag)
 end
 
 local function line_up(record, seat, wishes, terms)
@@ -321,39 +297,54 @@ local function line_up(record, seat, wishes, terms)
     end
     if count > 0 then
       local run = before[wish.id]
+      before[wish.id] = nil
       if run then
         run.count = count
       else
         record.tick = record.tick + 1
         run = {
           id = wish.id, key = wish.key, count = count, units = wish.units, label = wish.label,
-          tag = tag_for(record, seat, wish, terms), tick = record.tick,
+          tag = enter_line(record, wish), tick = record.tick,
         }
       end
+      local tail = tail_of(run.key)
+      tail.tag = max(tail.tag, run.tag + count * cost(run.units, terms))
+      tail.changed = true
       seat.runs[#seat.runs + 1] = run
     end
   end
+  for _, run in pairs(before) do
+    left_line(record, run.key)
+  end
 end
 
+-- Whether more sessions have ended than one step clears away.
 local function prune(record, terms, now)
-  for sid, seat in pairs(record.seats) do
-    if seat['until'] <= now then
-      seat.runs = {}
-      seat.out = {}
-      local calls = {}
-      if terms.stops == 0 then
-        for _, call in ipairs(calls_of(seat)) do
-          if call['until'] > now then
-            calls[#calls + 1] = call
-          end
-        end
-      end
-      seat.calls = calls
-      if #calls == 0 then
-        record.seats[sid] = nil
+  local due = redis.call('ZRANGEBYSCORE', ENDS, '-inf', now, 'LIMIT', 0, MOST_ENDINGS + 1)
+  for index = 1, min(#due, MOST_ENDINGS) do
+    local sid = due[index]
+    local seat = seat_of(sid, terms)
+    for _, run in ipairs(seat.runs) do
+      left_line(record, run.key)
+    end
+    seat.runs, seat.out = {}, {}
+    local soonest = math.huge
+    for _, id in ipairs(copied(seat.open)) do
+      local call = find_call(sid, id)
+      if terms.stops ~= 0 or call['until'] <= now then
+        take_call(record, sid, seat, id)
+      else
+        soonest = min(soonest, call['until'])
       end
     end
+    if #seat.open == 0 then
+      drop_seat(record, sid, seat)
+    else
+      seat.due = soonest
+      store_seat(record, sid, seat, terms)
+    end
   end
+  return #due > MOST_ENDINGS
 end
 
 local function before_in_line(one, other)
@@ -363,30 +354,64 @@ local function before_in_line(one, other)
   return one.run.tick < other.run.tick
 end
 
-local function line(record)
+-- The first places of a set but those of one session: {sid, run}, where run is only what the place says of it.
+local function first_places(set, but, most)
   local places = {}
-  for sid, seat in pairs(record.seats) do
-    for _, run in ipairs(seat.runs) do
-      places[#places + 1] = {sid = sid, run = run}
+  local found = redis.call('ZRANGE', set, 0, most - 1, 'WITHSCORES')
+  for index = 1, #found, 2 do
+    local values = cmsgpack.unpack(found[index]:sub(7))
+    if values[1] ~= but then
+      places[#places + 1] = {
+        sid = values[1], tag = nil,
+        run = {
+          id = values[2], count = values[3], units = values[4],
+          tag = tonumber(found[index + 1]), tick = struct.unpack('>I6', found[index]),
+        },
+      }
     end
   end
-  table.sort(places, before_in_line)
   return places
 end
 
-local function too_large(terms, units)
-  for _, bound in ipairs(terms.windows) do
-    if 0 < bound.n and bound.n < (units[bound.unit] or 0) then
-      return true
-    end
+local function cut_to_heads(places)
+  table.sort(places, before_in_line)
+  for index = #places, HEADS + 1, -1 do
+    places[index] = nil
   end
-  return false
 end
 
-local function fits(record, terms, run, used, now)
-  if (0 <= terms.in_flight and terms.in_flight <= used) or cooldown.room(record, terms, now) <= 0 then
-    return false
+-- The asker's own runs stand in line even if it has not confirmed its last grants; nothing of it has been stored yet.
+local function look_at_line(record, sid, seat, terms)
+  local stood = {[LINE] = 0, [UNCONFIRMED] = 0}
+  for _, place in ipairs(seat.stood) do
+    stood[place[1]] = stood[place[1]] + 1
   end
+  local heads, silent = {}, {}
+  if record.placed > #seat.stood then
+    heads = first_places(LINE, sid, HEADS + stood[LINE])
+    silent = record.silent > 0 and first_places(UNCONFIRMED, sid, HEADS + stood[UNCONFIRMED]) or {}
+  end
+  local count = #heads
+  if count >= HEADS then
+    count = redis.call('ZCARD', LINE) - stood[LINE]
+  end
+  for _, run in ipairs(seat.runs) do
+    if not too_large(terms, run.units) then
+      heads[#heads + 1] = {sid = sid, run = run}
+      count = count + 1
+    end
+  end
+  cut_to_heads(heads)
+  cut_to_heads(silent)
+  return heads, silent, count > HEADS and heads[HEADS]
+end
+
+-- Whether any call could start, whatever it takes of the windows.
+local function has_room(record, terms, now)
+  return not (0 <= terms.in_flight and terms.in_flight <= record.used) and cooldown.room(record, terms, now) > 0
+end
+
+local function fits(record, terms, run)
   for _, bound in ipairs(terms.windows) do
     if log_of(record, bound).sum + (run.units[bound.unit] or 0) > bound.n then
       return false
@@ -395,8 +420,8 @@ local function fits(record, terms, run, used, now)
   return true
 end
 
-local function spares(record, terms, run, head, used)
-  if (0 <= terms.in_flight and terms.in_flight < used + 2) or record.cool.ramp ~= 0 then
+local function spares(record, terms, run, head)
+  if (0 <= terms.in_flight and terms.in_flight < record.used + 2) or record.cool.ramp ~= 0 then
     return false
   end
   for _, bound in ipairs(terms.windows) do
@@ -421,15 +446,13 @@ local function windows_free_in(record, terms, units, now)
 end
 
 local function grant_one(record, place, terms, now, more)
-  local seat, run = record.seats[place.sid], place.run
+  local seat, run = seat_of(place.sid, terms), place.run
   local call_id = seat.next
   seat.next = seat.next + 1
-  local call_until = now + held_for(record, terms)
-  local calls = calls_of(seat)
-  calls[#calls + 1] = {
-    id = call_id, at = now, ['until'] = call_until, units = run.units, label = run.label,
+  add_call(record, place.sid, seat, {
+    id = call_id, at = now, ['until'] = now + held_for(record, terms), units = run.units, label = run.label,
     key = run.key ~= '' and run.key or nil,
-  }
+  })
   count_units(record, run.units, now)
   cooldown.granted(record, now)
   local last = seat.out[#seat.out]
@@ -455,6 +478,16 @@ local function leave(seat, run)
   end
 end
 
+-- The run itself, in its session, instead of what its place says of it.
+local function resolve(place, terms)
+  for _, run in ipairs(seat_of(place.sid, terms).runs) do
+    if run.id == place.run.id then
+      place.run = run
+      return
+    end
+  end
+end
+
 local function fall_in(waiting, first)
   local at = first
   while at + 1 <= #waiting and before_in_line(waiting[at + 1], waiting[at]) do
@@ -463,57 +496,52 @@ local function fall_in(waiting, first)
   end
 end
 
-local function serve(record, sid, terms, now)
-  local _, shut_until = gate(record, terms, now)
-  if shut_until > now then
-    return {}
-  end
-  local waiting = {}
-  for _, place in ipairs(line(record)) do
-    local silent = place.sid ~= sid and #record.seats[place.sid].out > 0
-    if not silent and not too_large(terms, place.run.units) then
-      waiting[#waiting + 1] = place
-    end
-  end
-  local used = in_flight(record)
+-- Returns the sessions that got something, the first places, whether these are all, and whether more is to do.
+local function serve(record, sid, seat, terms, now)
+  local heads, silent, last = look_at_line(record, sid, seat, terms)
+  local last_place = last and {run = {tag = last.run.tag, tick = last.run.tick}}
+  local waiting = copied(heads)
   local head
   local woken, wakes = {}, {}
-  local first = 1
-  while first <= #waiting do
+  local first, granted = 1, 0
+  local _, shut_until = gate(record, terms, now)
+  while first <= #waiting and shut_until <= now and granted < MOST_GRANTS and has_room(record, terms, now) do
     local place = waiting[first]
-    local run = place.run
-    if not fits(record, terms, run, used, now) or (head and not spares(record, terms, run, head, used)) then
+    if not fits(record, terms, place.run) or (head and not spares(record, terms, place.run, head)) then
       if not head then
-        head = {units = run.units, starts_at = now + windows_free_in(record, terms, run.units, now)}
+        head = {units = place.run.units, starts_at = now + windows_free_in(record, terms, place.run.units, now)}
       end
       first = first + 1
     else
+      resolve(place, terms)
+      local run = place.run
       grant_one(record, place, terms, now, woken[place.sid])
-      used = used + 1
+      granted = granted + 1
       if not woken[place.sid] and place.sid ~= sid then
         wakes[#wakes + 1] = place.sid
       end
       woken[place.sid] = true
       if run.count == 0 then
         first = first + 1
-        leave(record.seats[place.sid], run)
+        leave(seat_of(place.sid, terms), run)
+        left_line(record, run.key)
+      elseif last_place and before_in_line(last_place, place) then
+        first = first + 1
       else
         fall_in(waiting, first)
       end
     end
   end
-  local anybody = false
-  for _, seat in pairs(record.seats) do
-    anybody = anybody or #seat.runs > 0
+  local more = granted > 0 and (first <= #waiting or last_place) and has_room(record, terms, now)
+  local are_all = not last_place and #heads < HEADS and #silent < HEADS
+  for _, each in ipairs(silent) do
+    heads[#heads + 1] = each
   end
-  if not anybody then
-    record.virtual = 0
-  end
-  return wakes
+  return wakes, heads, are_all, more
 end
 
 local function release_in(record, terms, ahead)
-  local releases = in_flight(record) + ahead + 1 - terms.in_flight
+  local releases = record.used + ahead + 1 - terms.in_flight
   if terms.in_flight <= 0 or releases <= 0 then
     return -1
   end
@@ -553,18 +581,18 @@ local function forecast(record, terms, ahead, ahead_units, units, now)
   return min(eta, FOREVER), by
 end
 
-local function next_loss_at(record, terms, now)
+local function next_end_at(sid, now)
   local soonest = now + POLL
-  for _, seat in pairs(record.seats) do
-    if held(seat) > 0 then
-      local ends_at = terms.stops ~= 0 and seat['until'] or max(seat['until'], first_end(seat))
-      soonest = min(soonest, max(ends_at, now + 1))
+  local found = redis.call('ZRANGE', ENDS, 0, 1, 'WITHSCORES')
+  for index = 1, #found, 2 do
+    if found[index] ~= sid then
+      soonest = min(soonest, max(tonumber(found[index + 1]), now + 1))
     end
   end
   return soonest
 end
 
-local function ask_again_in(record, terms, units, now)
+local function ask_again_in(record, sid, terms, units, now)
   local again = POLL
   local _, shut_until = gate(record, terms, now)
   if shut_until > now then
@@ -576,59 +604,100 @@ local function ask_again_in(record, terms, units, now)
     if free_in > 0 then
       again = min(again, free_in)
     end
-    if 0 <= terms.in_flight and terms.in_flight <= in_flight(record) then
-      again = min(again, next_loss_at(record, terms, now) - now)
+    if 0 <= terms.in_flight and terms.in_flight <= record.used then
+      again = min(again, next_end_at(sid, now) - now)
     end
   end
   return max(1, again)
 end
 
-local function waits_of(record, sid, terms, now)
-  local count = 0
-  local units = {}
-  for _, place in ipairs(line(record)) do
+local function ahead_of(record, sid, first, places, are_all)
+  local calls, runs, units = 0, 0, {}
+  for _, place in ipairs(places) do
     local run = place.run
-    if place.sid == sid then
-      local eta, by = forecast(record, terms, count, units, run.units, now)
-      local again = ask_again_in(record, terms, run.units, now)
-      if count > 0 then
-        local grace = eta > release_in(record, terms, count) and EXACT_GRACE or GRACE
-        again = min(POLL, max(again, eta) + grace)
-      end
-      return {{again = again, eta = eta, ahead = count, by = by}}
-    end
-    if not too_large(terms, run.units) then
-      count = count + run.count
-      for unit, each in pairs(run.units) do
-        units[unit] = (units[unit] or 0) + each * run.count
+    if place.sid ~= sid and run.count > 0 and before_in_line(place, first) then
+      runs = runs + 1
+      calls = calls + run.count
+      for unit, count in pairs(run.units) do
+        units[unit] = (units[unit] or 0) + count * run.count
       end
     end
   end
-  return {}
+  local rank = runs
+  if not are_all then
+    local below = '(' .. string.format('%.0f', first.run.tag)
+    rank = redis.call('ZCOUNT', LINE, '-inf', below) + redis.call('ZCOUNT', UNCONFIRMED, '-inf', below)
+  end
+  if rank > runs and calls > 0 then
+    for unit, count in pairs(units) do
+      units[unit] = floor(count * rank / runs)
+    end
+    calls = floor(calls * rank / runs)
+  end
+  return calls, units
 end
 
-local function decide(record, ask, raw)
-  local now = logical(record, raw, ask.seen, ask.elapsed)
-  if #record.eras == 0 then
-    return unknown(now)
+local function waits_of(record, sid, seat, places, are_all, terms, now)
+  local first
+  for _, run in ipairs(seat.runs) do
+    local place = {run = run}
+    if not first or before_in_line(place, first) then
+      first = place
+    end
   end
-  local terms = terms_at(record, now)
-  notice_loss(record, ask, terms, now)
-  record.v = record.v + 1
-  local seat = record.seats[ask.sid]
-  local lost = seat and 0 or 1
-  if not seat then
-    seat = new_seat()
-    record.seats[ask.sid] = seat
+  if not first then
+    return {}
   end
-  if 0 < ask.n and ask.n < seat.n then
-    return new_answer(record, seat, now, 'late')
+  local run = first.run
+  local calls, units = ahead_of(record, sid, first, places, are_all)
+  local eta, by = forecast(record, terms, calls, units, run.units, now)
+  local again = ask_again_in(record, sid, terms, run.units, now)
+  if calls > 0 then
+    local grace = eta > release_in(record, terms, calls) and EXACT_GRACE or GRACE
+    again = min(POLL, max(again, eta) + grace)
   end
+  return {{again = again, eta = eta, ahead = calls, by = by}}
+end
+
+-- Begins the session's lease again. A seat that is new continues where the session is.
+local function renew(seat, ask, terms, now)
   seat['until'] = now + terms.lease
-  seat.label = ask.label
+  seat.due = seat['until']
   seat.next = max(seat.next, ask.next)
   seat.g = max(seat.g, ask.heard)
   seat.n = max(seat.n, ask.acked)
+end
+
+local function fill_in(answer, record, seat, terms, now)
+  answer.others = record.waiting - waiting_of(seat)
+  answer.used = record.used
+  for _, bound in ipairs(terms.windows) do
+    answer.sums[#answer.sums + 1] = logs_read[logs.name(bound)] and logs_read[logs.name(bound)].sum
+      or record.sums[logs.name(bound)] or 0
+  end
+  answer.level = record.cool.level
+  answer.cut_off = record.cut_off
+  local _, shut_until = gate(record, terms, now)
+  answer.shut = max(0, shut_until - now)
+end
+
+local function only_beats(seat, ask)
+  if ask.n ~= 0 or #ask.done > 0 or #ask.hints > 0 or seat.due ~= seat['until'] then
+    return false
+  end
+  for _, grant in ipairs(seat.out) do
+    if grant.g <= ask.heard then
+      return false
+    end
+  end
+  return true
+end
+
+-- Takes up what a session says; returns the calls that start now.
+local function hear(record, seat, ask, terms, now)
+  renew(seat, ask, terms, now)
+  redis.call('ZADD', ENDS, seat.due, ask.sid)
+  seat.label = ask.label
   local out = {}
   for _, grant in ipairs(seat.out) do
     if grant.g > ask.heard then
@@ -636,7 +705,6 @@ local function decide(record, ask, raw)
     end
   end
   seat.out = out
-  local starts = {}
   for _, window in ipairs(counted(record)) do
     logs.expire(log_named(record, window.name), now, window.wide)
   end
@@ -644,39 +712,71 @@ local function decide(record, ask, raw)
     cooldown.throttle(record, terms, hint, now)
   end
   finish(record, seat, ask, terms, now)
+  local starts = {}
   if ask.n > 0 then
     seat.n = ask.n
     for _, call_id in ipairs(ask.starts) do
-      if restamp(record, seat, call_id, terms, now) then
+      if restamp(record, ask.sid, seat, call_id, terms, now) then
         starts[#starts + 1] = {id = call_id, at = now, late = late_now(record)}
       end
     end
     line_up(record, seat, ask.runs, terms)
   end
-  prune(record, terms, now)
-  local wakes = serve(record, ask.sid, terms, now)
+  return starts
+end
+
+-- Decides, and stores what has changed.
+local function decide(record, ask, raw)
+  local offset, gen, tv = record.offset, record.gen, record.tv
+  local now = logical(record, raw, ask.seen, ask.elapsed)
+  if #record.eras == 0 then
+    return unknown(now)
+  end
+  local before = record.eras[1].terms
+  local terms = terms_at(record, now)
+  if not is_whole(record) then
+    start_again(record, terms, now)
+  elseif record.tv ~= tv then
+    place_all(record, before, terms)
+  end
+  notice_loss(record, ask, terms, now)
+  local seat = seat_of(ask.sid, terms)
+  if seat and record.offset == offset and record.gen == gen and record.tv == tv and only_beats(seat, ask) then
+    renew(seat, ask, terms, now)
+    store_seat(record, ask.sid, seat, terms)
+    redis.call('HSET', HEADER, 'last', string.format('%.0f', record.last))
+    local answer = new_answer(record, seat, now, 'ok')
+    fill_in(answer, record, seat, terms, now)
+    answer.terms = ask.tv ~= record.tv and {terms} or {}
+    return answer
+  end
+  record.v = record.v + 1
+  local lost = seat and 0 or 1
+  seat = seat or add_seat(ask.sid)
+  if 0 < ask.n and ask.n < seat.n then
+    store_header(record, record.tv ~= tv)
+    return new_answer(record, seat, now, 'late')
+  end
+  local starts = hear(record, seat, ask, terms, now)
+  local more = prune(record, terms, now)
+  local wakes, places, are_all, more_to_grant = serve(record, ask.sid, seat, terms, now)
+  store_seat(record, ask.sid, seat, terms)
+  for _, sid in ipairs(wakes) do
+    store_seat(record, sid, seat_of(sid, terms), terms)
+  end
+  if record.runs == 0 then
+    record.virtual = 0
+  end
   local answer = new_answer(record, seat, now, 'ok')
+  fill_in(answer, record, seat, terms, now)
   answer.lost = lost
   answer.starts = starts
   answer.wakes = wakes
-  for sid, other in pairs(record.seats) do
-    if sid ~= ask.sid then
-      for _, run in ipairs(other.runs) do
-        answer.others = answer.others + run.count
-      end
-    end
-  end
-  answer.waits = waits_of(record, ask.sid, terms, now)
-  answer.used = in_flight(record)
-  for _, bound in ipairs(terms.windows) do
-    answer.sums[#answer.sums + 1] = log_of(record, bound).sum
-  end
-  answer.level = record.cool.level
-  answer.cut_off = cut_off_count(record)
-  local _, shut_until = gate(record, terms, now)
-  answer.shut = max(0, shut_until - now)
-  if ask.tv ~= record.tv then
-    answer.terms = {terms}
-  end
+  answer.waits = waits_of(record, ask.sid, seat, places, are_all, terms, now)
+  answer.more = (more or more_to_grant) and 1 or 0
+  answer.terms = ask.tv ~= record.tv and {terms} or {}
+  store_tails()
+  store_logs(record)
+  store_header(record, record.tv ~= tv)
   return answer
 end

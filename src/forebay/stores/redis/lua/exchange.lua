@@ -1,6 +1,6 @@
--- One exchange of a session with a limit, after record, window_log, cooldown, admission and clock.
+-- One exchange of a session with a limit, after clock, window_log, cooldown, parts, admission and whole.
 --
--- KEYS[1]  the limit's record
+-- KEYS     the limit's parts, as parts.lua has them
 -- ARGV[1]  the ask: a JSON list, in the order of `asked` below
 -- ARGV[2]  the limit's name
 -- ARGV[3]  the start of the channels of sessions
@@ -21,26 +21,22 @@ end
 local function answered(a)
   return cjson.encode({
     a.status, a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level, a.cut_off, a.offset, a.shut, a.began,
-    a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums,
+    a.more, a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums,
   })
 end
 
-local packed = redis.call('GET', KEYS[1])
+local record = take_over()
 local raw = clock(tonumber(ARGV[4]), tonumber(ARGV[5]))
-if not packed then
+if not record then
   return answered(unknown(raw))
 end
-local record = unpacked(packed)
-local answer = decide(record, asked(ARGV[1]), raw)
-if answer.status == 'unknown' then
-  return answered(answer)
-end
-redis.call('SET', KEYS[1], packed_again(record))
+local ask = asked(ARGV[1])
+local answer = decide(record, ask, raw)
 if ARGV[6] == '1' and #answer.grants > 0 then
-  answer.wakes[#answer.wakes + 1] = cjson.decode(ARGV[1])[1]
+  answer.wakes[#answer.wakes + 1] = ask.sid
 end
 for _, sid in ipairs(answer.wakes) do
-  local told = {limit = ARGV[2], now = answer.now, grants = record.seats[sid].out}
+  local told = {limit = ARGV[2], now = answer.now, grants = seats[sid].out}
   -- Only a hint: a user who may not publish can still do without.
   redis.pcall('PUBLISH', ARGV[3] .. sid, cjson.encode(told))
 end

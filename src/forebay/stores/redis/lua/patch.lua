@@ -1,6 +1,7 @@
--- Changes some parts of a limit's record that exchanges do not change, after window_log and record.
+-- Changes some parts of a limit's record that exchanges do not change, after clock, window_log, cooldown, parts,
+-- admission and whole.
 --
--- KEYS[1]  the limit's record
+-- KEYS     the limit's parts, as parts.lua has them
 -- ARGV[1]  parts as they were when the change was made, which must still be so (JSON; no tables)
 -- ARGV[2]  the parts that are new (JSON)
 -- ARGV[3]  for each log of the new record the one that it continues (JSON), or nothing where the logs stay
@@ -9,12 +10,11 @@
 -- ARGV[6]  what earlier grants mean under new terms (JSON: shift, young, transit), as rules.limit_actions has it, or nothing
 --
 -- Reply: 1 if it was changed, 0 if somebody else has changed such a part meanwhile.
-local function all_calls(record)
+local function all_calls()
   local calls = {}
-  for _, seat in pairs(record.seats) do
-    for _, call in ipairs(calls_of(seat)) do
-      calls[#calls + 1] = call
-    end
+  for _, packed in pairs_of(redis.call('HGETALL', CALLS)) do
+    local values = cmsgpack.unpack(packed)
+    calls[#calls + 1] = {at = values[1], units = values[3]}
   end
   table.sort(calls, function(one, other) return one.at < other.at end)
   return calls
@@ -30,35 +30,23 @@ local function window_named(eras, name)
   end
 end
 
-local packed = redis.call('GET', KEYS[1])
-if not packed then
-  return 0
-end
-local record = unpacked(packed)
-for part, value in pairs(cjson.decode(ARGV[1])) do
-  if record[part] ~= value then
-    return 0
+-- What the new windows know of what went before.
+local function carry_logs(record, sources, carried)
+  local known, calls = {}, all_calls()
+  for name, sum in pairs(record.sums) do
+    known[name] = {sum = sum, items = redis.call('HGET', WINDOWS, name)}
   end
-end
-for part, value in pairs(cjson.decode(ARGV[2])) do
-  record[part] = value
-end
-record.v = record.v + tonumber(ARGV[4])
-record.last = math.max(record.last, tonumber(ARGV[5]))
-if ARGV[3] ~= '' then
-  local carried = cjson.decode(ARGV[6])
-  local calls = all_calls(record)
-  local known = record.logs
-  record.logs = {}
-  for name, source in pairs(cjson.decode(ARGV[3])) do
+  redis.call('DEL', WINDOWS)
+  record.sums = {}
+  for name, source in pairs(sources) do
     local log = known[source]
     if log then
-      record.logs[name] = {sum = log.sum, items = logs.shifted(log.items, carried[1])}
+      logs_read[name] = {sum = log.sum, items = logs.shifted(log.items, carried[1])}
     else
-      record.logs[name] = {sum = 0, items = ''}
+      logs_read[name] = {sum = 0, items = ''}
       local window = window_named(record.eras, name)
       for _, call in ipairs(calls) do
-        logs.add(record.logs[name], call.at + carried[1], call.units[window.unit] or 0, window.wide)
+        logs.add(logs_read[name], call.at + carried[1], call.units[window.unit] or 0, window.wide)
       end
     end
   end
@@ -67,5 +55,38 @@ if ARGV[3] ~= '' then
     record.hold = math.max(record.hold, record.last + carried[2] + carried[3])
   end
 end
-redis.call('SET', KEYS[1], packed_again(record))
+
+local record = take_over()
+if not record then
+  return 0
+end
+local is_peoples = {}
+for _, name in ipairs(PEOPLE) do
+  is_peoples[name] = true
+end
+for part, value in pairs(cjson.decode(ARGV[1])) do
+  local is = record[part]
+  if is_peoples[part] then
+    is = redis.call('HGET', HEADER, part) or ''
+  end
+  if is ~= value then
+    return 0
+  end
+end
+local before = record.eras[1] and record.eras[1].terms or {windows = {}}
+for part, value in pairs(cjson.decode(ARGV[2])) do
+  if is_peoples[part] then
+    redis.call('HSET', HEADER, part, value)
+  else
+    record[part] = value
+  end
+end
+record.v = record.v + tonumber(ARGV[4])
+record.last = math.max(record.last, tonumber(ARGV[5]))
+if ARGV[3] ~= '' then
+  carry_logs(record, cjson.decode(ARGV[3]), cjson.decode(ARGV[6]))
+  place_all(record, before, record.eras[1].terms)
+end
+store_logs(record)
+store_header(record, true)
 return 1

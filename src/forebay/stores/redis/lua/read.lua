@@ -1,21 +1,22 @@
--- A limit's record as it is, after window_log, clock and record.
+-- A limit's record as it is, after clock, window_log, cooldown, parts, admission and whole. Changes nothing.
 --
--- KEYS[1]  the limit's record
+-- KEYS     the limit's parts, as parts.lua has them
 -- ARGV[1]  the clock's time in ms instead of the server's, or -1
 -- ARGV[2]  ms that are added to the server's clock
 --
--- Reply: the clock's time as text, and, if there is a record, the record (JSON) and its mark, for swap.
-local packed = redis.call('GET', KEYS[1])
+-- Reply: the clock's time as text, and, if there is a record, the record (JSON), its mark, for swap, and what the header
+-- counts (JSON; empty for the record of an older program).
+local record, text = load_header()
 local now = string.format('%.0f', clock(tonumber(ARGV[1]), tonumber(ARGV[2])))
-if not packed then
+if not record and not text then
   return {now}
 end
-local record = unpacked(packed)
-for _, seat in pairs(record.seats) do
-  calls_of(seat)
-  seat.held, seat.ends, seat.packed = nil, nil, nil
+local whole = text and read_older(text) or read_whole(record)
+for name, log in pairs(whole.logs) do
+  whole.logs[name] = logs.listed(log)
 end
-for name, log in pairs(record.logs) do
-  record.logs[name] = logs.listed(log)
+local counts = {}
+for _, name in ipairs(record and COUNTS or {}) do
+  counts[name] = record[name]
 end
-return {now, cjson.encode(record), redis.sha1hex(packed)}
+return {now, cjson.encode(whole), text and redis.sha1hex(text) or string.format('%.0f', record.v), cjson.encode(counts)}
