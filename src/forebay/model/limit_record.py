@@ -160,8 +160,8 @@ class Rest(TypedDict):
 
     `used`, `cut_off`: their calls, and those of them that were cut off; `latest`: when the last of their calls is over.
     `sessions`: those that are alive; `waiting`: their callers, and `runs` of how many runs these are. `before`: how
-    many of these runs stand before the first one that the asker already had in line. `horizon`: the tag and the tick
-    of the last place that is known, empty where all are; places behind it may be missing.
+    many of these runs stand before the asker's first one. `horizon`: the tag and the tick of the last place before
+    which no run is missing that may be served, empty where all of those are there.
     """
 
     used: int

@@ -31,7 +31,7 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     _notice_loss(record, ask, terms, now)
     as_known = known[1:] == (record["offset"], record["gen"], record["tv"])
     seat = record["seats"].get(ask["sid"])
-    if seat is not None and as_known and _only_beats(seat, ask):
+    if seat is not None and as_known and only_beats(seat, ask):
         return _beat(record, seat, ask, terms, now)
     record["v"] += 1
     lost = int(seat is None)
@@ -73,7 +73,7 @@ def _hear(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> list[
     return restamped
 
 
-def _only_beats(seat: Seat, ask: Ask) -> bool:
+def only_beats(seat: Seat, ask: Ask) -> bool:
     """Return whether a session that is alive says only that it still is: then nothing else has to be looked at."""
     return (
         ask["n"] == 0

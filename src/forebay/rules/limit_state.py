@@ -167,6 +167,17 @@ def prune(record: Record, terms: Terms, now: int, *, most: int | None = None) ->
     return most is not None and len(due) > most
 
 
+def start_again(record: Record, terms: Terms, now: int, latest: int) -> None:
+    """Forget all sessions, because some of what was known of them is gone; `latest`: when their last call is over."""
+    record["gen"] += 1
+    record["seats"] = {}
+    record["tails"] = {}
+    record["logs"] = {}
+    record["virtual"] = 0
+    record["hold"] = max(record["hold"], latest)
+    hold_back(record, terms, now)
+
+
 def left_line(record: Record, key: str) -> None:
     """Forget the tail of a key when its last run has left."""
     tail = record["tails"][key]
@@ -243,16 +254,14 @@ class Place(NamedTuple):
 
 
 def horizon(record: Record) -> tuple[int, int] | None:
-    """Return the order of the last place that is known, or None where all are."""
+    """Return the order of the last place before which none that may be served is missing, or None where none is."""
     known = rest_of(record)["horizon"]
     return (known[0], known[1]) if known else None
 
 
 def line(record: Record) -> list[Place]:
-    """All runs in the order in which they are served; of a record that leaves some out, as far as none is missing."""
-    last = horizon(record)
-    places = sorted((Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]), key=order)
-    return places if last is None else [place for place in places if order(place) <= last]
+    """All runs that the record has, in the order in which they are served."""
+    return sorted((Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]), key=order)
 
 
 def order(place: Place) -> tuple[int, int]:
@@ -260,11 +269,16 @@ def order(place: Place) -> tuple[int, int]:
 
 
 def grantable(record: Record, terms: Terms, *, asking: str = "") -> list[Place]:
-    """Return the runs that may be served, in order: too large ones hold up nobody.
+    """Return the runs that may be served, in order, as far as none is missing: too large ones hold up nobody.
 
     A session that has not confirmed its last grants gets no more, unless it is the one that asks.
     """
-    return [place for place in line(record) if _may_be_granted(record, terms, place, asking)]
+    last = horizon(record)
+    return [
+        place
+        for place in line(record)
+        if (last is None or order(place) <= last) and _may_be_granted(record, terms, place, asking)
+    ]
 
 
 def unconfirmed(record: Record, terms: Terms, *, asking: str) -> list[Place]:
@@ -283,13 +297,12 @@ def _may_be_granted(record: Record, terms: Terms, place: Place, asking: str) -> 
 
 def rank(record: Record, terms: Terms, tag: int) -> int:
     """Return how many runs stand before a place."""
-    rest = rest_of(record)
     known = sum(
         run["tag"] < tag and not too_large(terms, run["units"])
         for seat in record["seats"].values()
         for run in seat["runs"]
     )
-    return known + (rest["before"] if rest["horizon"] and rest["horizon"][0] < tag else 0)
+    return rest_of(record)["before"] + known
 
 
 def too_large(terms: Terms, units: dict[str, int]) -> bool:

@@ -1,29 +1,32 @@
-"""Reads and replaces the rows of limits: each write names the version that it was made from."""
+"""Reads and writes the rows of limits in SQLite."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import apsw
 
-from forebay.errors import StoreCorrupt
-from forebay.model.limit_record import Record
+from forebay.stores.sql import limit_parts
+from forebay.stores.sql.limit_changes import Beat, Changes
+from forebay.stores.sql.limit_parts import Parts, Totals, Wanted
+from forebay.stores.sql.limit_rows import (
+    MAY_BE_GRANTED,
+    NO_ROWS,
+    UNCONFIRMED,
+    CallRow,
+    Header,
+    Rows,
+    RunRow,
+    SeatRows,
+    SessionRow,
+    TailRow,
+    gathered,
+)
 from forebay.stores.sqlite.boot_clock import Moment, passed
-
-_READ = "SELECT version, record, raw, boot, ticks, wall FROM limits WHERE environment = ? AND name = ?"
-_NAMES = "SELECT name FROM limits WHERE environment = ? ORDER BY name"
-_ADD = """
-INSERT INTO limits (version, record, raw, boot, ticks, wall, environment, name) VALUES (1, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING
-"""
-_REPLACE = """
-UPDATE limits SET version = version + 1, record = ?, raw = ?, boot = ?, ticks = ?, wall = ?
-WHERE environment = ? AND name = ? AND version = ?
-"""
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+from forebay.stores.sqlite.limit_queries import sql
 
 
 class Key(NamedTuple):
@@ -31,11 +34,10 @@ class Key(NamedTuple):
     name: str
 
 
-class Row(NamedTuple):
-    """A record as it was written at a moment, when the clock of the rules said `raw`; version 0 where there is none."""
+class Found(NamedTuple):
+    """A header as it was written at a moment, when the clock of the rules said `raw`."""
 
-    version: int
-    record: Record | None
+    header: Header
     raw: int
     at: Moment
 
@@ -43,44 +45,153 @@ class Row(NamedTuple):
         return self.raw + passed(self.at, now)
 
 
-def read(db: apsw.Connection, key: Key) -> Row | None:
-    # All rows are fetched: a statement that is not at its end keeps the file as it was for its connection.
-    found: list[Any] = db.execute(_READ, key).fetchall()
-    if not found:
-        return None
-    version, text, raw, *moment = found[0]
-    try:
-        record = json.loads(text)
-    except ValueError as error:
-        raise StoreCorrupt(
-            f"The record of limit {key.name!r} cannot be read: {error}.",
-            remedy="Stop what uses the file and remove it: limits are then learned anew.",
-        ) from error
-    return Row(version, record, raw, Moment(*moment))
+def find(db: apsw.Connection, key: Key) -> Found | None:
+    for row in _rows(db, "header", *key):
+        *header, raw, boot, ticks, wall = row
+        return Found(Header(*header), raw, Moment(boot, ticks, wall))
+    return None
 
 
-def write(db: apsw.Connection, key: Key, record: Record, raw: int, now: Moment, *, version: int) -> bool:
-    """Whether the row still was at that version, 0 being none; one statement, and so a transaction of its own."""
-    values = (_encode(record), raw, *now, *key)
-    if version:
-        db.execute(_REPLACE, (*values, version))
-    else:
-        db.execute(_ADD, values)
-    return db.changes() == 1
+def names(db: apsw.Connection, environment: str) -> list[str]:
+    return [name for (name,) in _rows(db, "names", environment)]
 
 
 @contextmanager
 def writing(db: apsw.Connection) -> Iterator[None]:
     """A transaction that no other writes beside."""
-    db.execute("BEGIN IMMEDIATE")
+    return _transaction(db, "BEGIN IMMEDIATE")
+
+
+@contextmanager
+def reading(db: apsw.Connection) -> Iterator[None]:
+    """A transaction that sees the file as it is at its first statement."""
+    return _transaction(db, "BEGIN")
+
+
+def _transaction(db: apsw.Connection, begin: str) -> Iterator[None]:
+    db.execute(begin)
     try:
         yield
+        db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
 
 
-def names(db: apsw.Connection, environment: str) -> list[str]:
-    found: list[Any] = db.execute(_NAMES, (environment,)).fetchall()
-    return [name for (name,) in found]
+class LimitReader:
+    """Reads rows of the limit with this header, at an instant of the store's clock, inside a transaction."""
+
+    def __init__(self, db: apsw.Connection, header: Header, raw: int) -> None:
+        self._db = db
+        self._header = header
+        self._limit = header.id
+        self._now = max(header.last, raw + header.offset)
+
+    def seat(self, sid: str) -> SeatRows:
+        sessions = self._sessions("session", sid)
+        if not sessions:
+            return NO_ROWS
+        return SeatRows(sessions[0], {run.id: run for run in self._runs("runs_of", sid)}, {})
+
+    def parts(self, want: Wanted) -> Parts:
+        due = self._sessions("due_sessions", self._now, want.sid, limit_parts.ENDINGS_READ)
+        sessions = [*self._sessions("session", want.sid), *due]
+        known = [session.sid for session in sessions]
+        if want.ended and want.ended not in known:
+            sessions += self._sessions("session", want.ended)
+        runs = [run for sid in known for run in self._runs("runs_of", sid)]
+        calls = [call for call_id in want.calls for call in self._calls("call", want.sid, call_id)]
+        calls += [call for each in sessions if each.sid != want.sid for call in self._calls("calls_of", each.sid)]
+        heads: list[RunRow] = []
+        silent: list[RunRow] = []
+        if self._header.placed:
+            but = json.dumps(known)
+            heads = self._runs("line", MAY_BE_GRANTED, but, limit_parts.HEADS_READ)
+            silent = self._runs("line", UNCONFIRMED, but, limit_parts.SILENT_READ)
+        keys = {*want.keys, *(run.key for some in (runs, heads, silent) for run in some)}
+        return Parts(
+            sessions,
+            runs,
+            calls,
+            heads,
+            silent,
+            self._sessions("later_session", self._now, want.sid),
+            [tail for key in sorted(keys) for tail in self._tails("tail", key)],
+            _rows(self._db, "windows", self._limit),
+            None,
+            self._totals() if self._header.version % limit_parts.CHECKED_EVERY == 0 else None,
+        )
+
+    def before(self, tag: int) -> int:
+        ((count,),) = _rows(self._db, "before", self._limit, tag, self._limit, tag)
+        return int(count)
+
+    def whole(self) -> Rows:
+        seats = gathered(self._sessions("sessions"), self._runs("runs"), self._calls("calls"))
+        tails = {json.loads(tail.key): tail for tail in self._tails("tails")}
+        return Rows(seats, tails, dict(_rows(self._db, "windows", self._limit)))
+
+    def _totals(self) -> Totals:
+        return Totals(*_rows(self._db, "totals", *[self._limit] * 4)[0])
+
+    def _sessions(self, name: str, *arguments: Any) -> list[SessionRow]:  # noqa: ANN401 - what SQL takes
+        return [SessionRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
+
+    def _runs(self, name: str, *arguments: Any) -> list[RunRow]:  # noqa: ANN401 - what SQL takes
+        return [RunRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
+
+    def _calls(self, name: str, *arguments: Any) -> list[CallRow]:  # noqa: ANN401 - what SQL takes
+        return [CallRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
+
+    def _tails(self, name: str, *arguments: Any) -> list[TailRow]:  # noqa: ANN401 - what SQL takes
+        return [TailRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
+
+
+def _rows(db: apsw.Connection, name: str, *arguments: Any) -> list[Any]:  # noqa: ANN401 - what SQL takes
+    # All of them: a statement that is not at its end keeps the file as it was for its connection.
+    return db.execute(sql(name), arguments).fetchall()
+
+
+def add(db: apsw.Connection, key: Key, changes: Changes, raw: int, now: Moment) -> None:
+    """Add a limit that is not there."""
+    (((limit,)),) = _rows(db, "add_header", *changes.header, raw, *now, *key)
+    _write_parts(db, limit, changes)
+
+
+def write(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int, now: Moment) -> None:
+    limit = header.id
+    if isinstance(changes, Beat):
+        db.execute(sql("put_beat"), (changes.last, raw, *now, limit))
+        db.execute(sql("put_session"), (limit, *changes.session))
+        return
+    change = changes.header
+    if change.eras:
+        db.execute(sql("put_whole_header"), (*change, raw, *now, limit))
+    else:
+        db.execute(sql("put_header"), (*change[:5], raw, *now, limit))
+    _write_parts(db, limit, changes)
+
+
+def _write_parts(db: apsw.Connection, limit: int, changes: Changes) -> None:
+    for sid in changes.dropped_sessions:
+        for name in ("drop_session", "drop_runs", "drop_calls"):
+            db.execute(sql(name), (limit, sid))
+    for granted in changes.granted:
+        db.execute(sql("hold_runs"), (granted.next, granted.g, limit, granted.sid))
+        arguments = (granted.next, granted.g, granted.out, granted.opened, limit, granted.sid)
+        db.execute(sql("grant_session"), arguments)
+    _run(db, "put_session", limit, changes.sessions)
+    _run(db, "drop_run", limit, changes.dropped_runs)
+    _run(db, "put_run", limit, changes.runs)
+    _run(db, "drop_call", limit, changes.dropped_calls)
+    _run(db, "put_call", limit, changes.calls)
+    _run(db, "drop_tail", limit, [(key,) for key in changes.dropped_tails])
+    _run(db, "put_tail", limit, changes.tails)
+    _run(db, "drop_window", limit, [(name,) for name in changes.dropped_windows])
+    _run(db, "put_window", limit, changes.windows)
+
+
+def _run(db: apsw.Connection, name: str, limit: int, rows: Iterable[Sequence[Any]]) -> None:
+    for row in rows:
+        db.execute(sql(name), (limit, *row))

@@ -1,28 +1,40 @@
-"""Keeps limits in one SQLite file: read, decide, replace what was read, and again if another process was faster."""
+"""Keeps limits in one SQLite file: an exchange reads the rows it needs, decides and writes in one transaction."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from forebay.errors import StoreClosed
+import apsw
+
+from forebay.errors import StoreClosed, StoreCorrupt
 from forebay.model.limit_record import Answer, Ask, Grant, Record
 from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.rules import admission
 from forebay.stores.limit_base import Step, Wake
+from forebay.stores.sql import limit_step
+from forebay.stores.sql.limit_rows import Header, Rows, Unreadable
 from forebay.stores.sqlite import forks, limit_rows
 from forebay.stores.sqlite.boot_clock import Moment, moment
 from forebay.stores.sqlite.limit_files import Access, Left, LimitFiles
-from forebay.stores.sqlite.limit_rows import Key
+from forebay.stores.sqlite.limit_rows import Key, LimitReader
 from forebay.stores.sqlite.limit_wake import GrantCalls
 
 T = TypeVar("T")
-_PATIENT_AFTER = 20
 _ALONE_AFTER = 3
+
+
+class _Whole(NamedTuple):
+    """All that the file has of a limit, read at a moment when the clock of the rules said `raw`."""
+
+    header: Header | None
+    record: Record | None
+    rows: Rows | None
+    raw: int
+    now: Moment
 
 
 class SqliteLimits:
@@ -66,79 +78,104 @@ class SqliteLimits:
 
     def _exchange(self, choose: Callable[[LimitFiles], Access], limit: str, ask: Ask) -> Answer:
         check_name("session", ask["sid"])
+        key = Key(self._environment, limit)
 
-        def step(record: Record | None, raw: int) -> tuple[Record | None, tuple[Answer, list[tuple[str, list[Grant]]]]]:
-            if record is None:
-                return None, (admission.unknown(raw), [])
-            answer = admission.decide(record, ask, raw)
-            given = [(sid, record["seats"][sid]["out"]) for sid in answer["wakes"]]
-            return (None if answer["status"] == "unknown" else record), (answer, given)
+        def use(db: apsw.Connection) -> tuple[Answer, list[tuple[str, list[Grant]]]]:
+            with limit_rows.writing(db):
+                found = limit_rows.find(db, key)
+                now = self._clock()
+                if found is None:
+                    return admission.unknown(now.ticks), []
+                raw = found.raw_at(now)
+                reader = LimitReader(db, found.header, raw)
+                decided = limit_step.exchange(found.header, reader, ask, raw)
+                if decided is None:
+                    return admission.unknown(raw), []
+                limit_rows.write(db, found.header, decided.changes, raw, now)
+                return decided.answer, decided.told
 
-        answer, given = self._revise(choose, limit, step)
+        answer, given = self._using(choose, limit, use)
         if given:
             self._calls.send(limit, answer["now"], given)
         return answer
 
     def read(self, limit: str) -> tuple[Record | None, int]:
-        return self._revise(lambda files: files.main, limit, lambda record, raw: (None, (record, raw)))
+        key = Key(self._environment, limit)
+
+        def use(db: apsw.Connection) -> tuple[Record | None, int]:
+            with limit_rows.reading(db):
+                found = limit_rows.find(db, key)
+                now = self._clock()
+                if found is None:
+                    return None, now.ticks
+                raw = found.raw_at(now)
+                return limit_step.read_record(found.header, LimitReader(db, found.header, raw)), raw
+
+        return self._using(lambda files: files.main, limit, use)
 
     def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
         return [self.read(limit) for limit in limits]
 
     def change(self, limit: str, step: Step) -> Record | None:
-        def twice(record: Record | None, raw: int) -> tuple[Record | None, Record | None]:
-            changed = step(record, raw)
-            return changed, changed
-
-        return self._revise(lambda files: files.main, limit, twice, alone=True)
-
-    def names(self) -> list[str]:
-        def use(files: LimitFiles) -> list[str]:
-            with files.main.turn() as db:
-                return limit_rows.names(db, self._environment)
-
-        return self._using(use)
-
-    def _revise(
-        self,
-        choose: Callable[[LimitFiles], Access],
-        limit: str,
-        step: Callable[[Record | None, int], tuple[Record | None, T]],
-        *,
-        alone: bool = False,
-    ) -> T:
-        """Replace a record by what the step makes of it, if anything, and pass on what it answers.
-
-        `alone`: if others were faster a few times, in a transaction that keeps them from writing.
-        """
+        """If others were faster a few times, the step is taken in a transaction that keeps them from writing."""
         key = Key(self._environment, limit)
 
-        def use(files: LimitFiles) -> T:
-            access = choose(files)
-            with access.turn() as db:
-                losses = 0
-                while True:
-                    with limit_rows.writing(db) if alone and losses >= _ALONE_AFTER else nullcontext():
-                        row = limit_rows.read(db, key)
-                        now = self._clock()
-                        raw = row.raw_at(now) if row else now.ticks
-                        changed, answer = step(row.record if row else None, raw)
-                        version = row.version if row else 0
-                        if changed is None or limit_rows.write(db, key, changed, raw, now, version=version):
-                            return answer
-                    losses += 1
-                    if losses > _PATIENT_AFTER and not access.patience(0):
-                        raise access.busy()
+        def use(db: apsw.Connection) -> Record | None:
+            for _ in range(_ALONE_AFTER):
+                with limit_rows.reading(db):
+                    whole = self._whole(db, key)
+                changed = step(whole.record, whole.raw)
+                if changed is None:
+                    return None
+                with limit_rows.writing(db):
+                    if _is_at(db, key, whole.header):
+                        _replace(db, key, whole, changed)
+                        return changed
+            with limit_rows.writing(db):
+                whole = self._whole(db, key)
+                changed = step(whole.record, whole.raw)
+                if changed is not None:
+                    _replace(db, key, whole, changed)
+                return changed
 
-        return self._using(use)
+        return self._using(lambda files: files.main, limit, use)
 
-    def _using(self, use: Callable[[LimitFiles], T]) -> T:
+    def _whole(self, db: apsw.Connection, key: Key) -> _Whole:
+        found = limit_rows.find(db, key)
+        now = self._clock()
+        if found is None:
+            return _Whole(None, None, None, now.ticks, now)
+        raw = found.raw_at(now)
+        record, rows = limit_step.read_whole(found.header, LimitReader(db, found.header, raw), raw)
+        return _Whole(found.header, record, rows, raw, now)
+
+    def names(self) -> list[str]:
+        return self._using(lambda files: files.main, "", lambda db: limit_rows.names(db, self._environment))
+
+    def check(self, limit: str) -> list[str]:
+        """Say where the rows of a limit do not fit its header, or each other."""
+        key = Key(self._environment, limit)
+
+        def use(db: apsw.Connection) -> list[str]:
+            with limit_rows.reading(db):
+                found = limit_rows.find(db, key)
+                return [] if found is None else limit_step.check(found.header, LimitReader(db, found.header, 0))
+
+        return self._using(lambda files: files.main, limit, use)
+
+    def _using(self, choose: Callable[[LimitFiles], Access], limit: str, use: Callable[[apsw.Connection], T]) -> T:
         while True:
             files = self._opened()
             try:
-                return use(files)
+                with choose(files).turn() as db:
+                    return use(db)
             except Left:
                 continue  # by a fork, or because the file is another one now
+            except Unreadable as error:
+                raise StoreCorrupt(
+                    f"The rows of limit {limit!r} cannot be read: {error}.",
+                    remedy="Stop what uses the file and remove it: limits are then learned anew.",
+                ) from error
 
     def _opened(self) -> LimitFiles:
         files = self._files
@@ -192,3 +229,19 @@ class SqliteLimits:
             self._calls.leave_to_parent()
             self._calls = GrantCalls(self._path)
         self._lock.release()
+
+
+def _is_at(db: apsw.Connection, key: Key, header: Header | None) -> bool:
+    """Whether nobody has written the limit since."""
+    found = limit_rows.find(db, key)
+    if found is None or header is None:
+        return found is None and header is None
+    return (found.header.id, found.header.version) == (header.id, header.version)
+
+
+def _replace(db: apsw.Connection, key: Key, whole: _Whole, changed: Record) -> None:
+    if whole.header is None or whole.rows is None:
+        limit_rows.add(db, key, limit_step.first_rows(changed), whole.raw, whole.now)
+    else:
+        changes = limit_step.replace(whole.header, whole.rows, changed)
+        limit_rows.write(db, whole.header, changes, whole.raw, whole.now)

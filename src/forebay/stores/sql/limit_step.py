@@ -1,0 +1,264 @@
+"""Takes one step with the rows of a limit: reads what it needs, has the rules decide, and says what to write."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from forebay.model.limit_record import Answer, Ask, Grant, Record, Terms
+from forebay.rules import admission
+from forebay.rules import limit_state as state
+from forebay.stores.sql import limit_changes
+from forebay.stores.sql.limit_changes import Beat, Changes, GrantedRow
+from forebay.stores.sql.limit_older import read_older
+from forebay.stores.sql.limit_parts import (
+    Before,
+    Forgot,
+    Part,
+    Parts,
+    Wanted,
+    beat_record,
+    may_only_beat,
+    part_record,
+    wanted,
+)
+from forebay.stores.sql.limit_rows import (
+    NO_ROWS,
+    Counts,
+    Header,
+    HeaderChange,
+    LoadedHeader,
+    Rows,
+    SeatRows,
+    TailRow,
+    all_rows,
+    counts_of,
+    header_of,
+    log_entries,
+    placing_terms,
+    quoted,
+    rows_of,
+    run_rows,
+    session_row,
+    sums_of,
+    whole_record,
+)
+
+_EMPTY = Rows({}, {}, {})
+
+
+class Reader(Protocol):
+    """Reads rows of a limit whose header this transaction has locked."""
+
+    def seat(self, sid: str) -> SeatRows:
+        """The session and its runs, without its calls."""
+
+    def parts(self, want: Wanted) -> Parts: ...
+
+    def before(self, tag: int) -> int:
+        """Return how many runs that are not too large stand before a tag."""
+
+    def whole(self) -> Rows: ...
+
+
+class Decided(NamedTuple):
+    """The answer, what to write, and what each session was given that hears of it."""
+
+    answer: Answer
+    changes: Changes | Beat
+    told: list[tuple[str, list[Grant]]]
+
+
+def exchange(header: Header, reader: Reader, ask: Ask, raw: int) -> Decided | None:
+    """Decide on the part of the limit that the ask has to do with, or on all of it where that is not enough.
+
+    Return None where nothing has to be written because the limit has no terms.
+    """
+    if not header.older:
+        loaded = header.load()
+        if may_only_beat(ask) and (decided := _beat(header, loaded, reader, ask, raw)):
+            return decided
+        try:
+            decided = _part(header, loaded, reader, ask, raw)
+        except Forgot:
+            decided = None
+        if decided is not None:
+            return decided
+    record, before = read_whole(header, reader, raw, seen=ask["seen"], elapsed=ask["elapsed"])
+    answer = admission.decide(record, ask, raw)
+    if answer["status"] == "unknown":
+        return None
+    return Decided(answer, replace(header, before, record), _told(record, answer))
+
+
+def _told(record: Record, answer: Answer) -> list[tuple[str, list[Grant]]]:
+    return [(sid, record["seats"][sid]["out"]) for sid in answer["wakes"]]
+
+
+def _beat(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: int) -> Decided | None:
+    """Return None where the ask turns out to be more than a heartbeat."""
+    rows = reader.seat(ask["sid"])
+    if rows.session is None:
+        return None
+    record = beat_record(header, loaded, rows, rows.session)
+    seat = record["seats"][ask["sid"]]
+    if not admission.only_beats(seat, ask):
+        return None
+    answer = admission.decide(record, ask, raw)
+    if record["v"] != loaded.plain["v"] or not _is_as_known(record, header, loaded):
+        return None
+    if run_rows(ask["sid"], seat, placing_terms(record["eras"])) != rows.runs:
+        return None  # a session that continues where another store left off: its places have to know
+    after = session_row(ask["sid"], seat, opened=rows.session.open)
+    return Decided(answer, Beat(record["last"], after), [])
+
+
+def _is_as_known(record: Record, header: Header, loaded: LoadedHeader) -> bool:
+    """Whether nothing has happened that all sessions have to do with."""
+    plain = loaded.plain
+    return (record["offset"], record["gen"], record["tv"]) == (header.offset, plain["gen"], plain["tv"])
+
+
+def _part(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: int) -> Decided | None:
+    """Return None where the step has to know all of the limit."""
+    want = wanted(ask)
+    parts = reader.parts(want)
+    while True:
+        part = part_record(header, loaded, parts, ask["sid"])
+        record = part.record
+        answer = admission.decide(record, ask, raw)
+        if answer["status"] == "unknown" or not _is_as_known(record, header, loaded):
+            return None
+        tag = _tag_to_count(part, answer, ask["sid"])
+        if tag is None or (parts.before is not None and parts.before.tag == tag):
+            break
+        # The rules are asked again, knowing this: what they decide is the same.
+        parts = parts._replace(before=Before(tag, reader.before(tag)))
+    return Decided(answer, _part_changes(loaded, part, answer, want), _told(record, answer))
+
+
+def _tag_to_count(part: Part, answer: Answer, sid: str) -> int | None:
+    """Return the tag of the asker's first run if others may stand before it that were not read."""
+    if not answer["waits"]:
+        return None
+    horizon = part.record["rest"]["horizon"]
+    silent = sum(len(runs) for each, runs in part.places.items() if part.record["seats"][each]["out"])
+    if not horizon and silent < state.HEADS:
+        return None
+    runs = part.record["seats"][sid]["runs"]
+    return min((run["tag"], run["tick"]) for run in runs)[0]
+
+
+def _part_changes(loaded: LoadedHeader, part: Part, answer: Answer, want: Wanted) -> Changes:
+    sid, ended = want.sid, want.ended
+    record = part.record
+    terms = placing_terms(record["eras"])
+    counts, latest = loaded.counts, loaded.latest
+    changes = limit_changes.nothing(HeaderChange(0, 0, 0, 0, ""))
+    if answer["status"] != "late":
+        touched = dict.fromkeys([sid, *part.known, *answer["wakes"], *([ended] if ended else [])])
+        for each in touched:
+            before, after = _before_and_after(changes, part, each, sid, terms)
+            counts = counts.changed(before.counts(each), after.counts(each))
+            latest = max([latest, *(call.until for call in after.calls.values())])
+        tails = {key: TailRow(quoted(key), tail["tag"], tail["runs"]) for key, tail in record["tails"].items()}
+        limit_changes.add_tails(changes, part.tails, tails)
+        counts = counts._replace(tails=counts.tails + len(tails) - len(part.tails))
+        windows = {name: log_entries(log) for name, log in record["logs"].items()}
+        limit_changes.add_windows(changes, part.windows, windows)
+    return changes._replace(header=header_of(record, counts, sums_of(record), latest, with_people=False))
+
+
+def _before_and_after(changes: Changes, part: Part, each: str, sid: str, terms: Terms) -> tuple[SeatRows, SeatRows]:
+    """Add what has changed in a session; return what is known of it before and after."""
+    seat = part.record["seats"].get(each)
+    opened = part.opened if each == sid else 0
+    places = part.places.get(each)
+    if places is None or seat is None:
+        before = part.known.get(each, NO_ROWS)
+        after = NO_ROWS if seat is None else rows_of(each, seat, terms, opened=opened)
+        limit_changes.add_seat(changes, each, before, after)
+        return before, after
+    after = rows_of(each, seat, terms)
+    session = session_row(each, seat, opened=0)
+    before = SeatRows(session._replace(out="[]"), places, {})
+    changes.granted.append(GrantedRow(each, seat["next"], seat["g"], session.out, session.open, (*places,)))
+    limit_changes.add_parts(changes, each, before, after)
+    return before, after
+
+
+# With all of a limit's rows.
+
+
+def read_record(header: Header, reader: Reader) -> Record:
+    """Return all that there is of a limit, as it is."""
+    return read_older(header.older) if header.older else whole_record(header, reader.whole())
+
+
+def read_whole(header: Header, reader: Reader, raw: int, *, seen: int = -1, elapsed: int = 0) -> tuple[Record, Rows]:
+    """Return the record, and the rows that it was read from.
+
+    If some of them are gone, or are of another time, the record has forgotten all sessions.
+    """
+    if header.older:
+        return read_older(header.older), _EMPTY
+    rows = reader.whole()
+    record = whole_record(header, rows)
+    if _problems(header, rows):
+        now = state.logical(record, raw, seen=seen, elapsed=elapsed)
+        if record["eras"]:
+            state.start_again(record, state.terms_at(record, now), now, header.load().latest)
+    return record, rows
+
+
+def check(header: Header, reader: Reader) -> list[str]:
+    """Say where the rows of a limit are not what its header counts, or not as a step would have written them."""
+    if header.older:
+        return []
+    rows = reader.whole()
+    expected = all_rows(whole_record(header, rows))
+    return _problems(header, rows) + [
+        f"session {sid} is kept as {seat}, not as {expected.seats.get(sid)}"
+        for sid, seat in rows.seats.items()
+        if expected.seats.get(sid) != seat
+    ]
+
+
+def _problems(header: Header, rows: Rows) -> list[str]:
+    loaded = header.load()
+    found = [
+        f"the header counts {counted} of {name}, and there are {count}"
+        for name, counted, count in zip(Counts._fields, loaded.counts, counts_of(rows), strict=True)
+        if counted != count
+    ]
+    if header.placed != loaded.counts.placed:
+        found.append(f"the header has {header.placed} and {loaded.counts.placed} runs in line")
+    for sid, seat in rows.seats.items():
+        if seat.session is None:
+            found.append(f"session {sid} has rows and is not there")
+        elif seat.session.open != len(seat.calls):
+            found.append(f"session {sid} counts {seat.session.open} calls and has {len(seat.calls)}")
+    record = whole_record(header, rows)
+    if sums_of(record) != loaded.sums:
+        found.append(f"the windows sum up to {sums_of(record)}, not {loaded.sums}")
+    runs: dict[str, int] = {}
+    for each in record["seats"].values():
+        for run in each["runs"]:
+            runs[run["key"]] = runs.get(run["key"], 0) + 1
+    tails = {key: tail["runs"] for key, tail in record["tails"].items()}
+    if tails != runs:
+        found.append(f"the tails count {tails} runs of their keys, and there are {runs}")
+    return found
+
+
+def replace(header: Header | None, before: Rows, record: Record) -> Changes:
+    """Return what to write so that the rows say what the record says."""
+    after = all_rows(record)
+    latest = header.load().latest if header is not None and not header.older else 0
+    ends = (call["until"] for seat in record["seats"].values() for call in seat["calls"])
+    change = header_of(record, counts_of(after), sums_of(record), max([latest, *ends]), with_people=True)
+    return limit_changes.between(before, after, change)
+
+
+def first_rows(record: Record) -> Changes:
+    """Return what to write for a limit that has no rows yet."""
+    return replace(None, _EMPTY, record)

@@ -1,0 +1,2 @@
+-- Arguments: limit, key.
+DELETE FROM limit_tails WHERE limit_id = ? AND key = ?

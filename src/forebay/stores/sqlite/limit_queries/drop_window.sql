@@ -1,0 +1,2 @@
+-- Arguments: limit, name.
+DELETE FROM limit_windows WHERE limit_id = ? AND name = ?
