@@ -1,25 +1,39 @@
-"""Reads and replaces the rows of limits: what belongs to one step of a transaction is one text, and one round trip."""
+"""Reads and writes the rows of limits: what belongs to one step of a transaction is one text, and one round trip."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.errors import InvalidSqlStatementName
 from psycopg.pq import Escaping
 
-from forebay.errors import StoreCorrupt
 from forebay.stores.postgres.limit_queries import execute, prepare, written_out
+from forebay.stores.sql import limit_parts
+from forebay.stores.sql.limit_changes import Beat, Changes
+from forebay.stores.sql.limit_parts import Before, Parts, Totals, Wanted
+from forebay.stores.sql.limit_rows import (
+    NO_ROWS,
+    CallRow,
+    Header,
+    Rows,
+    RunRow,
+    SeatRows,
+    SessionRow,
+    TailRow,
+    encode,
+    gathered,
+)
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
-    from forebay.model.limit_record import Record
     from forebay.stores.postgres.connection import Link
 
-# In ASCII, whatever the encoding of the database.
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_HEADER_COLUMNS = len(Header._fields)
+_TEXTS = 4  # the last columns of a header
+_NUMBERS = _HEADER_COLUMNS - _TEXTS
 
 
 class Key(NamedTuple):
@@ -34,47 +48,241 @@ class Told(NamedTuple):
     payload: str
 
 
-def lock(link: Link, key: Key) -> tuple[Record | None, int]:
-    """Begin a transaction that has the record for itself; the record, and the time at which it had it."""
-    return _found(_say(link, link.begin.encode(), _statement(link, "lock", *key)), key)
+class Clock(NamedTuple):
+    """What the time is: by the server, or `instead` of it, and `shift` ms later."""
+
+    instead: int | None
+    shift: int
+
+    def at(self, server: int) -> int:
+        return (server if self.instead is None else self.instead) + self.shift
 
 
-def read(link: Link, key: Key) -> tuple[Record | None, int]:
-    return _found(_say(link, _statement(link, "read", *key)), key)
+class Locked(NamedTuple):
+    """A header that this transaction has locked, None where there is none, and the time at which it was."""
+
+    header: Header | None
+    raw: int
+    reader: LimitReader
 
 
-def read_many(link: Link, keys: Sequence[Key]) -> list[tuple[Record | None, int]]:
+def lock(link: Link, key: Key, clock: Clock, *, want: Wanted | None = None, beats: bool = False) -> Locked:
+    """Begin a transaction that has the limit for itself, and read what the step is likely to need."""
+    statements = [link.begin.encode(), _statement(link, "lock", *key)]
+    if beats and want is not None:
+        statements.append(_statement(link, "beat", *key, want.sid))
+    elif want is not None:
+        statements.append(_parts_statement(link, key, want, clock))
+    else:
+        statements.append(_statement(link, "read", *key))
+    *_, locked, read = _say(link, *statements)
+    raw = clock.at(int(locked.get_value(0, 0) or 0))
+    header = _header(locked, 1)
+    reader = LimitReader(link, key, clock, header)
+    if beats:
+        reader.beat_reply = read
+    elif want is not None:
+        reader.parts_reply = read
+    else:
+        reader.read_reply = read
+    return Locked(header, raw, reader)
+
+
+class LimitReader:
+    """Reads rows of a limit inside the transaction that has its header locked; what was read with the lock is there."""
+
+    beat_reply: PGresult | None = None
+    parts_reply: PGresult | None = None
+    read_reply: PGresult | None = None
+
+    def __init__(self, link: Link, key: Key, clock: Clock, header: Header | None) -> None:
+        self._link = link
+        self._key = key
+        self._clock = clock
+        self._header = header
+
+    def seat(self, sid: str) -> SeatRows:
+        reply = self.beat_reply
+        if reply is None:
+            (reply,) = _say(self._link, _statement(self._link, "beat", *self._key, sid))
+        sessions, runs = (_loaded(reply, column) for column in range(2))
+        if not sessions:
+            return NO_ROWS
+        return SeatRows(SessionRow(*sessions[0]), {run[1]: RunRow(*run) for run in runs}, {})
+
+    def parts(self, want: Wanted) -> Parts:
+        reply = self.parts_reply
+        if reply is None:
+            (reply,) = _say(self._link, _parts_statement(self._link, self._key, want, self._clock))
+        sessions, runs, calls, heads, silent, later, tails, windows, before, totals = (
+            _loaded(reply, column) for column in range(10)
+        )
+        return Parts(
+            [SessionRow(*row) for row in sessions],
+            [RunRow(*row) for row in runs],
+            [CallRow(*row) for row in calls],
+            [RunRow(*row) for row in heads],
+            [RunRow(*row) for row in silent],
+            [SessionRow(*row) for row in later],
+            [TailRow(*row) for row in tails],
+            [(name, bytes.fromhex(entries)) for name, entries in windows],
+            Before(*before) if before else None,
+            Totals(*totals) if totals else None,
+        )
+
+    def before(self, tag: int) -> int:
+        limit = self._header.id if self._header else 0
+        (reply,) = _say(self._link, _statement(self._link, "before", limit, tag))
+        return int(reply.get_value(0, 0) or 0)
+
+    def whole(self) -> Rows:
+        reply = self.read_reply
+        if reply is None:
+            (reply,) = _say(self._link, _statement(self._link, "read", *self._key))
+        return _rows(reply)
+
+
+class Read(NamedTuple):
+    """A limit as it was read without a lock."""
+
+    header: Header | None
+    raw: int
+    rows: Rows
+
+    def whole(self) -> Rows:
+        return self.rows
+
+
+def read(link: Link, key: Key, clock: Clock) -> Read:
+    return _read(_say(link, _statement(link, "read", *key))[-1], clock)
+
+
+def read_many(link: Link, keys: Sequence[Key], clock: Clock) -> list[Read]:
     """In one round trip."""
     _say(link, _statement(link, "read", *keys[0]))  # its statements are prepared from here on
-    replies = link.say(b"; ".join(_statement(link, "read", *key) for key in keys))
-    return [_found(reply, key) for reply, key in zip(replies, keys, strict=True)]
+    replies = _say(link, *(_statement(link, "read", *key) for key in keys))
+    return [_read(reply, clock) for reply in replies]
 
 
-def clock(link: Link) -> int:
+def _read(reply: PGresult, clock: Clock) -> Read:
+    header = _header(reply, 1)
+    return Read(header, clock.at(int(reply.get_value(0, 0) or 0)), _rows(reply))
+
+
+def server_clock(link: Link) -> int:
     """Return the server's clock; needs no table."""
     return int(link.say(written_out("clock"))[0].get_value(0, 0) or 0)
 
 
-def replace(link: Link, key: Key, record: Record, told: Sequence[Told] = ()) -> None:
-    """Write what was locked, end the transaction, and tell others of it."""
-    tells = [_statement(link, "tell", *each) for each in told]
-    _say(link, _statement(link, "replace", _encode(record), *key), b"COMMIT", *tells)
-
-
-def add(link: Link, key: Key, record: Record) -> bool:
-    """Whether there was none; ends the transaction."""
-    added = link.say(b"; ".join((_statement(link, "add", *key, _encode(record)), b"COMMIT")))[0]
-    return added.ntuples == 1
-
-
 def names(link: Link, environment: str) -> list[str]:
-    found = _say(link, _statement(link, "names", environment))
+    found = _say(link, _statement(link, "names", environment))[-1]
     return sorted((found.get_value(row, 0) or b"").decode() for row in range(found.ntuples))
 
 
-def _statement(link: Link, name: str, *arguments: str) -> bytes:
+def _parts_statement(link: Link, key: Key, want: Wanted, clock: Clock) -> bytes:
+    return _statement(
+        link,
+        "parts",
+        *key,
+        want.sid,
+        encode(want.calls),
+        encode(want.keys),
+        want.ended,
+        clock.instead,
+        clock.shift,
+        limit_parts.ENDINGS_READ,
+        limit_parts.HEADS_READ,
+        limit_parts.SILENT_READ,
+        limit_parts.CHECKED_EVERY,
+    )
+
+
+def _header(reply: PGresult, first: int) -> Header | None:
+    if reply.get_value(0, first) is None:
+        return None
+    values = [reply.get_value(0, first + column) or b"" for column in range(_HEADER_COLUMNS)]
+    numbers, texts = values[:_NUMBERS], values[_NUMBERS:]
+    return Header(*(int(each) for each in numbers), *(each.decode() for each in texts))  # type: ignore[arg-type]
+
+
+def _rows(reply: PGresult) -> Rows:
+    sessions, runs, calls, tails, windows = (_loaded(reply, 1 + _HEADER_COLUMNS + column) for column in range(5))
+    return Rows(
+        gathered(
+            [SessionRow(*row) for row in sessions], [RunRow(*row) for row in runs], [CallRow(*row) for row in calls]
+        ),
+        {json.loads(row[0]): TailRow(*row) for row in tails},
+        {name: bytes.fromhex(entries) for name, entries in windows},
+    )
+
+
+def _loaded(reply: PGresult, column: int) -> Any:  # noqa: ANN401 - rows as JSON
+    text = reply.get_value(0, column)
+    return json.loads(text) if text else []
+
+
+# Writing.
+
+
+def write(link: Link, limit: int, changes: Changes | Beat, told: Sequence[Told] = ()) -> None:
+    """Write what a step has changed, end the transaction, and tell others of it."""
+    tells = [_statement(link, "tell", *each) for each in told]
+    if isinstance(changes, Beat):
+        session = changes.session
+        fields = (session.sid, session.until, session.due, session.n, session.g, session.next)
+        _say(link, _statement(link, "put_beat", limit, changes.last, *fields), b"COMMIT")
+        return
+    change = changes.header
+    statements = [
+        _statement(
+            link,
+            "put",
+            limit,
+            change.last,
+            change.offset,
+            change.virtual,
+            change.placed,
+            change.head,
+            encode(changes.dropped_sessions),
+            encode(changes.sessions),
+            encode(changes.granted),
+            encode(changes.dropped_runs),
+            encode(changes.runs),
+            encode(changes.dropped_calls),
+            encode(changes.calls),
+            encode(changes.dropped_tails),
+            encode(changes.tails),
+            encode(changes.dropped_windows),
+            encode([(window.name, window.entries.hex()) for window in changes.windows]),
+        )
+    ]
+    if change.eras:
+        statements.append(_statement(link, "put_header", limit, change.eras, change.people))
+    _say(link, *statements, b"COMMIT", *tells)
+
+
+def add(link: Link, key: Key, changes: Changes) -> bool:
+    """Whether there was none; ends the transaction."""
+    change = changes.header
+    fields = (change.last, change.offset, change.virtual, change.placed, change.head, change.eras, change.people)
+    (added,) = _say(link, _statement(link, "add", *key, *fields))
+    if added.ntuples == 0:
+        link.say(b"COMMIT")
+        return False
+    write(link, int(added.get_value(0, 0) or 0), changes)
+    return True
+
+
+def _statement(link: Link, name: str, *arguments: str | int | None) -> bytes:
     escaping = Escaping(link.pgconn)
-    literals = [bytes(escaping.escape_literal(each.encode())) for each in arguments]
+    literals = [
+        bytes(escaping.escape_literal(each.encode()))
+        if isinstance(each, str)
+        else b"NULL"
+        if each is None
+        else b"'%d'" % each
+        for each in arguments
+    ]
     if link.shared:
         return written_out(name, *literals)
     if not link.prepared:
@@ -83,24 +291,10 @@ def _statement(link: Link, name: str, *arguments: str) -> bytes:
     return execute(name, *literals)
 
 
-def _say(link: Link, *statements: bytes) -> PGresult:
-    """The reply of the last."""
+def _say(link: Link, *statements: bytes) -> list[PGresult]:
     try:
-        return link.say(b"; ".join(statements))[-1]
+        return link.say(b"; ".join(statements))
     except InvalidSqlStatementName:
         # Somebody between us and the server has tidied up.
         link.prepared = False
         raise
-
-
-def _found(reply: PGresult, key: Key) -> tuple[Record | None, int]:
-    text, now = reply.get_value(0, 0), int(reply.get_value(0, 1) or 0)
-    if text is None:
-        return None, now
-    try:
-        return json.loads(text.decode()), now
-    except ValueError as error:
-        raise StoreCorrupt(
-            f"The record of limit {key.name!r} cannot be read: {error}.",
-            remedy="Delete its row from forebay_limits: the limit is then learned anew.",
-        ) from error

@@ -1,4 +1,4 @@
-"""Limits in a PostgreSQL database: a record is locked, decided on here, and replaced, on the server's clock."""
+"""Limits in a PostgreSQL database: rows are read under a lock, decided on here, and written, on the server's clock."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from psycopg.errors import UndefinedTable
@@ -15,15 +15,17 @@ from psycopg.errors import UndefinedTable
 from forebay.errors import StoreCorrupt
 from forebay.ids import derived_id
 from forebay.model.access import Access
-from forebay.model.limit_record import Answer, Ask, Record
+from forebay.model.limit_record import Answer, Ask, Grant, Record
 from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.rules import admission
 from forebay.stores.limit_base import Step, Wake
 from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server
-from forebay.stores.postgres.limit_rows import Key, Told
+from forebay.stores.postgres.limit_rows import Clock, Key, Read, Told
 from forebay.stores.postgres.listener import Listener
+from forebay.stores.sql import limit_parts, limit_step
+from forebay.stores.sql.limit_rows import Unreadable
 
 TIMEOUT_S = 2.0
 # A process that stops between its two steps is cut off by the server before those behind it give up.
@@ -33,6 +35,12 @@ _SETTINGS = {
     "statement_timeout": "1750ms",
     # A record that lost its last commits is found out by the rules, and then costs a pause.
     "synchronous_commit": "off",
+    # The rows of a step are few and its tables small: a plan that reads a whole table would look as cheap.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
 }
 _MAX_PAYLOAD = 7900
 _READ_AT_ONCE = 200
@@ -41,7 +49,7 @@ T = TypeVar("T")
 
 
 class PostgresLimits:
-    """One row per limit. Tests give a clock of their own, or add `shift` ms to the server's."""
+    """A header and rows for each limit. Tests give a clock of their own, or add `shift` ms to the server's."""
 
     instant = False
     shift = 0
@@ -84,22 +92,31 @@ class PostgresLimits:
         return False  # it decides here, with the record locked
 
     def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
+        check_name("session", ask["sid"])
+        key, want = Key(self._environment, limit), limit_parts.wanted(ask)
+
         def use(link: Link) -> Answer:
-            record, raw = self._timed(limit_rows.lock(link, key))
-            if record is None:
-                return admission.unknown(raw)
-            answer = admission.decide(record, ask, raw)
-            if answer["status"] != "unknown":
-                told = [self._told(limit, record, sid, answer["now"]) for sid in answer["wakes"]]
-                limit_rows.replace(link, key, record, told)
-            return answer
+            clock = self._now()
+            locked = limit_rows.lock(link, key, clock, want=want, beats=limit_parts.may_only_beat(ask))
+            if locked.header is None:
+                return admission.unknown(locked.raw)
+            with _readable(limit):
+                decided = limit_step.exchange(locked.header, locked.reader, ask, locked.raw)
+            if decided is None:
+                return admission.unknown(locked.raw)
+            now = decided.answer["now"]
+            told = [self._told(limit, sid, grants, now) for sid, grants in decided.told]
+            limit_rows.write(link, locked.header.id, decided.changes, told)
+            return decided.answer
 
-        key = Key(self._environment, limit)
-        return self._using(links, use, missing=lambda now: admission.unknown(self._timed((None, now))[1]))
+        return self._using(links, use, missing=lambda now: admission.unknown(self._now().at(now)))
 
-    def _told(self, limit: str, record: Record, sid: str, now: int) -> Told:
+    def _now(self) -> Clock:
+        return Clock(None if self._clock is None else self._clock(), self.shift)
+
+    def _told(self, limit: str, sid: str, grants: list[Grant], now: int) -> Told:
         """What a session was given; where that is too much for a NOTIFY, only that there is something."""
-        payload = _encode({"limit": limit, "grants": record["seats"][sid]["out"], "now": now})
+        payload = _encode({"limit": limit, "grants": grants, "now": now})
         if len(payload) > _MAX_PAYLOAD:
             payload = _encode({"limit": limit, "grants": [], "now": now})
         return Told(self._channel(sid), payload)
@@ -108,34 +125,51 @@ class PostgresLimits:
         return f"forebay_{derived_id(self._environment, sid)}"
 
     def read(self, limit: str) -> tuple[Record | None, int]:
-        key = Key(self._environment, limit)
-        found = self._using(self._links, lambda link: limit_rows.read(link, key), missing=lambda now: (None, now))
-        return self._timed(found)
+        return self.read_many([limit])[0]
 
     def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
         found: list[tuple[Record | None, int]] = []
         for at in range(0, len(limits), _READ_AT_ONCE):
-            keys = [Key(self._environment, limit) for limit in limits[at : at + _READ_AT_ONCE]]
-            use = partial(limit_rows.read_many, keys=keys)
-            read = self._using(self._links, use, missing=partial(_nothing_of, keys))
-            found += [self._timed(each) for each in read]
+            some = limits[at : at + _READ_AT_ONCE]
+            found += [_recorded(limit, read) for limit, read in zip(some, self._read(some), strict=True)]
         return found
+
+    def _read(self, limits: Sequence[str]) -> list[Read | int]:
+        """The time alone where there is no limit of that name."""
+        keys = [Key(self._environment, limit) for limit in limits]
+        return self._using(
+            self._links,
+            lambda link: [*limit_rows.read_many(link, keys, self._now())],
+            missing=lambda now: [self._now().at(now) for _ in limits],
+        )
+
+    def check(self, limit: str) -> list[str]:
+        """Say where the rows of a limit do not fit its header, or each other."""
+        [read] = self._read([limit])
+        if isinstance(read, int) or read.header is None:
+            return []
+        with _readable(limit):
+            return limit_step.check(read.header, read)
 
     def change(self, limit: str, step: Step) -> Record | None:
         def use(link: Link) -> Record | None:
             while True:
-                record, raw = self._timed(limit_rows.lock(link, key))
-                changed = step(record, raw)
-                if changed is None:
-                    return None
-                if record is not None:
-                    limit_rows.replace(link, key, changed)
-                    return changed
-                if limit_rows.add(link, key, changed):
-                    return changed
+                locked = limit_rows.lock(link, key, self._now())
+                if locked.header is None:
+                    changed = step(None, locked.raw)
+                    if changed is None or limit_rows.add(link, key, limit_step.first_rows(changed)):
+                        return changed
+                    continue
+                with _readable(limit):
+                    record, rows = limit_step.read_whole(locked.header, locked.reader, locked.raw)
+                changed = step(record, locked.raw)
+                if changed is not None:
+                    changes = limit_step.replace(locked.header, rows, changed)
+                    limit_rows.write(link, locked.header.id, changes)
+                return changed
 
         def missing(now: int) -> Record | None:
-            if step(*self._timed((None, now))) is None:
+            if step(None, self._now().at(now)) is None:
                 return None
             self._make_table()
             return self.change(limit, step)
@@ -146,11 +180,6 @@ class PostgresLimits:
     def names(self) -> list[str]:
         return self._using(self._links, lambda link: limit_rows.names(link, self._environment), missing=lambda _: [])
 
-    def _timed(self, found: tuple[Record | None, int]) -> tuple[Record | None, int]:
-        """With the time that counts."""
-        record, server = found
-        return record, (server if self._clock is None else self._clock()) + self.shift
-
     def _using(self, links: Links, use: Callable[[Link], T], missing: Callable[[int], T]) -> T:
         """Use the table; where there is none, also if somebody has dropped it meanwhile, `missing` answers.
 
@@ -160,13 +189,13 @@ class PostgresLimits:
             with links.use() as link:
                 if self._found_table(link):
                     return use(link)
-                now = limit_rows.clock(link)
+                now = limit_rows.server_clock(link)
         except StoreCorrupt as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise
             self._has_table = False
             with links.use() as link:
-                now = limit_rows.clock(link)
+                now = limit_rows.server_clock(link)
         return missing(now)
 
     def _found_table(self, link: Link) -> bool:
@@ -192,8 +221,24 @@ class PostgresLimits:
         self._beats.close()
 
 
-def _nothing_of(keys: Sequence[Key], now: int) -> list[tuple[Record | None, int]]:
-    return [(None, now) for _ in keys]
+def _recorded(limit: str, read: Read | int) -> tuple[Record | None, int]:
+    if isinstance(read, int):
+        return None, read
+    if read.header is None:
+        return None, read.raw
+    with _readable(limit):
+        return limit_step.read_record(read.header, read), read.raw
+
+
+@contextmanager
+def _readable(limit: str) -> Iterator[None]:
+    try:
+        yield
+    except Unreadable as error:
+        raise StoreCorrupt(
+            f"The rows of limit {limit!r} cannot be read: {error}.",
+            remedy="Delete its row from forebay_limits: the limit is then learned anew.",
+        ) from error
 
 
 _OPEN: weakref.WeakSet[PostgresLimits] = weakref.WeakSet()

@@ -33,7 +33,7 @@ class GrantedRow(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Rows to write and rows to delete. Of a session that is dropped all runs and calls are deleted, too."""
+    """Rows to write and rows to delete."""
 
     header: HeaderChange
     sessions: list[SessionRow]

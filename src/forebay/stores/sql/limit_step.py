@@ -46,7 +46,13 @@ from forebay.stores.sql.limit_rows import (
 _EMPTY = Rows({}, {}, {})
 
 
-class Reader(Protocol):
+class WholeReader(Protocol):
+    """Reads all rows of a limit."""
+
+    def whole(self) -> Rows: ...
+
+
+class Reader(WholeReader, Protocol):
     """Reads rows of a limit whose header this transaction has locked."""
 
     def seat(self, sid: str) -> SeatRows:
@@ -56,8 +62,6 @@ class Reader(Protocol):
 
     def before(self, tag: int) -> int:
         """Return how many runs that are not too large stand before a tag."""
-
-    def whole(self) -> Rows: ...
 
 
 class Decided(NamedTuple):
@@ -189,12 +193,14 @@ def _before_and_after(changes: Changes, part: Part, each: str, sid: str, terms: 
 # With all of a limit's rows.
 
 
-def read_record(header: Header, reader: Reader) -> Record:
+def read_record(header: Header, reader: WholeReader) -> Record:
     """Return all that there is of a limit, as it is."""
     return read_older(header.older) if header.older else whole_record(header, reader.whole())
 
 
-def read_whole(header: Header, reader: Reader, raw: int, *, seen: int = -1, elapsed: int = 0) -> tuple[Record, Rows]:
+def read_whole(
+    header: Header, reader: WholeReader, raw: int, *, seen: int = -1, elapsed: int = 0
+) -> tuple[Record, Rows]:
     """Return the record, and the rows that it was read from.
 
     If some of them are gone, or are of another time, the record has forgotten all sessions.
@@ -210,7 +216,7 @@ def read_whole(header: Header, reader: Reader, raw: int, *, seen: int = -1, elap
     return record, rows
 
 
-def check(header: Header, reader: Reader) -> list[str]:
+def check(header: Header, reader: WholeReader) -> list[str]:
     """Say where the rows of a limit are not what its header counts, or not as a step would have written them."""
     if header.older:
         return []

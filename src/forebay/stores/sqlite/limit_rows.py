@@ -174,9 +174,7 @@ def write(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int
 
 
 def _write_parts(db: apsw.Connection, limit: int, changes: Changes) -> None:
-    for sid in changes.dropped_sessions:
-        for name in ("drop_session", "drop_runs", "drop_calls"):
-            db.execute(sql(name), (limit, sid))
+    _run(db, "drop_session", limit, [(sid,) for sid in changes.dropped_sessions])
     for granted in changes.granted:
         db.execute(sql("hold_runs"), (granted.next, granted.g, limit, granted.sid))
         arguments = (granted.next, granted.g, granted.out, granted.opened, limit, granted.sid)

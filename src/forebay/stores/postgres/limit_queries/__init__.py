@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib import resources
 
-NAMES = ("lock", "read", "replace", "add", "tell", "names")
+NAMES = ("lock", "beat", "parts", "before", "read", "put", "put_beat", "put_header", "add", "tell", "names")
 
 
 @cache
@@ -27,4 +27,4 @@ def execute(name: str, *literals: bytes) -> bytes:
 
 def written_out(name: str, *literals: bytes) -> bytes:
     """The same where nothing can be prepared."""
-    return re.sub(rb"\$(\d)", lambda at: literals[int(at[1]) - 1], sql(name).encode())
+    return re.sub(rb"\$(\d+)", lambda at: literals[int(at[1]) - 1], sql(name).encode())

@@ -1,8 +1,9 @@
--- Locks the record of a limit until the end of the transaction, and reads it with the time at which it was locked.
--- Arguments: environment, name. Reply: one row: record or null, the server's clock in milliseconds.
+-- Locks the header of a limit until the end of the transaction, and reads it with the time at which it was locked.
+-- Arguments: environment, name. Reply: one row: the server's clock in milliseconds, and the header or nulls.
 -- The inner SELECT is a plan of its own because it locks, so the clock is read only when its row has been handed out.
-SELECT found.record, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, found.*
 FROM (VALUES (1)) AS always
 LEFT JOIN (
-    SELECT record FROM forebay_limits WHERE environment = $1 AND name = $2 FOR NO KEY UPDATE
+    SELECT id, version, last, clock_offset, virtual, placed, head, eras, people, older FROM forebay_limits
+    WHERE environment = $1 AND name = $2 FOR NO KEY UPDATE
 ) AS found ON true

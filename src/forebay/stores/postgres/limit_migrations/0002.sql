@@ -1,0 +1,84 @@
+-- A limit is a header and the rows that it counts; an exchange reads and writes only those that it has to do with.
+-- `version` counts the writes. `last`, `clock_offset`, `virtual` and `placed` (how many runs have a place in line) are
+-- parts of the record that statements need; `head` has its other plain parts, and the counts of all rows. `eras` and
+-- `people` change only when a person or a program changes the limit. `older` is the record as schema 1 kept it, until
+-- the first step that changes it. All texts are JSON. Pages are left half empty, so that the next version of a row lies
+-- in the same page and the last one is cleared away without a vacuum.
+ALTER TABLE forebay_limits RENAME COLUMN record TO older;
+ALTER TABLE forebay_limits
+    ALTER COLUMN older SET DEFAULT '',
+    ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY,
+    ADD COLUMN version bigint NOT NULL DEFAULT 0,
+    ADD COLUMN last bigint NOT NULL DEFAULT 0,
+    ADD COLUMN clock_offset bigint NOT NULL DEFAULT 0,
+    ADD COLUMN virtual bigint NOT NULL DEFAULT 0,
+    ADD COLUMN placed bigint NOT NULL DEFAULT 0,
+    ADD COLUMN head text NOT NULL DEFAULT '',
+    ADD COLUMN eras text NOT NULL DEFAULT '',
+    ADD COLUMN people text NOT NULL DEFAULT '';
+
+-- Sessions. `due`: when a step has to look at it; `open`: how many calls it has; `out`: grants that it has not confirmed.
+CREATE TABLE forebay_limit_sessions (
+    limit_id bigint NOT NULL,
+    sid text NOT NULL,
+    until bigint NOT NULL,
+    due bigint NOT NULL,
+    n bigint NOT NULL,
+    g bigint NOT NULL,
+    next bigint NOT NULL,
+    label text NOT NULL,
+    open bigint NOT NULL,
+    out text NOT NULL,
+    PRIMARY KEY (limit_id, sid)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX forebay_limit_sessions_due ON forebay_limit_sessions (limit_id, due, sid);
+
+-- Calls that were granted and have not been given back.
+CREATE TABLE forebay_limit_calls (
+    limit_id bigint NOT NULL,
+    sid text NOT NULL,
+    id bigint NOT NULL,
+    at bigint NOT NULL,
+    until bigint NOT NULL,
+    units text NOT NULL,
+    key text NOT NULL,
+    label text NOT NULL,
+    PRIMARY KEY (limit_id, sid, id)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- Runs in line. `state`: 0 may be granted, 1 its session has to confirm something first, 2 too large. `next` and `g` are
+-- its session's, so that a grant needs no other row.
+CREATE TABLE forebay_limit_runs (
+    limit_id bigint NOT NULL,
+    sid text NOT NULL,
+    id bigint NOT NULL,
+    state bigint NOT NULL,
+    tag bigint NOT NULL,
+    tick bigint NOT NULL,
+    callers bigint NOT NULL,
+    units text NOT NULL,
+    key text NOT NULL,
+    label text NOT NULL,
+    next bigint NOT NULL,
+    g bigint NOT NULL,
+    PRIMARY KEY (limit_id, sid, id)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX forebay_limit_runs_line ON forebay_limit_runs (limit_id, state, tag, tick);
+
+-- The place behind the last run of each key of callers, and how many runs it has.
+CREATE TABLE forebay_limit_tails (
+    limit_id bigint NOT NULL,
+    key text NOT NULL,
+    tag bigint NOT NULL,
+    runs bigint NOT NULL,
+    PRIMARY KEY (limit_id, key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- Logs of windows: instants and units in turn, 8 bytes each, the lowest first.
+CREATE TABLE forebay_limit_windows (
+    limit_id bigint NOT NULL,
+    name text NOT NULL,
+    entries bytea NOT NULL,
+    PRIMARY KEY (limit_id, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+ALTER TABLE forebay_limit_windows ALTER COLUMN entries SET STORAGE EXTERNAL;

@@ -1,0 +1,61 @@
+-- Writes what a step has changed in a limit whose header is locked.
+-- Arguments: limit, last, clock_offset, virtual, placed, head, and as JSON: sessions that are dropped, sessions, sessions
+-- that were granted something and of which only places are known, runs that are dropped, runs, calls that are dropped,
+-- calls, tails that are dropped, tails, windows that are dropped, windows.
+WITH header AS (
+    UPDATE forebay_limits SET version = version + 1, last = $2::bigint, clock_offset = $3::bigint, virtual = $4::bigint,
+        placed = $5::bigint, head = $6
+    WHERE id = $1::bigint
+), dropped_sessions AS (
+    DELETE FROM forebay_limit_sessions WHERE limit_id = $1::bigint
+        AND sid = ANY(ARRAY(SELECT json_array_elements_text($7::json)))
+), sessions AS (
+    INSERT INTO forebay_limit_sessions (limit_id, sid, until, due, n, g, next, label, open, out)
+    SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, (row ->> 4)::bigint,
+        (row ->> 5)::bigint, row ->> 6, (row ->> 7)::bigint, row ->> 8
+    FROM json_array_elements($8::json) AS row
+    ON CONFLICT (limit_id, sid) DO UPDATE SET until = excluded.until, due = excluded.due, n = excluded.n, g = excluded.g,
+        next = excluded.next, label = excluded.label, open = excluded.open, out = excluded.out
+), granted AS (
+    UPDATE forebay_limit_sessions AS s
+    SET next = (row ->> 1)::bigint, g = (row ->> 2)::bigint, out = row ->> 3, open = open + (row ->> 4)::bigint
+    FROM json_array_elements($9::json) AS row WHERE s.limit_id = $1::bigint AND s.sid = row ->> 0
+), held AS (
+    UPDATE forebay_limit_runs AS r SET state = 1, next = (row ->> 1)::bigint, g = (row ->> 2)::bigint
+    FROM json_array_elements($9::json) AS row WHERE r.limit_id = $1::bigint AND r.sid = row ->> 0 AND r.state = 0
+        AND NOT r.id = ANY(ARRAY(SELECT json_array_elements_text(row -> 5)::bigint))
+), dropped_runs AS (
+    DELETE FROM forebay_limit_runs AS r USING json_array_elements($10::json) AS row
+    WHERE r.limit_id = $1::bigint AND r.sid = row ->> 0 AND r.id = (row ->> 1)::bigint
+), runs AS (
+    INSERT INTO forebay_limit_runs (limit_id, sid, id, state, tag, tick, callers, units, key, label, next, g)
+    SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, (row ->> 4)::bigint,
+        (row ->> 5)::bigint, row ->> 6, row ->> 7, row ->> 8, (row ->> 9)::bigint, (row ->> 10)::bigint
+    FROM json_array_elements($11::json) AS row
+    ON CONFLICT (limit_id, sid, id) DO UPDATE SET state = excluded.state, tag = excluded.tag, tick = excluded.tick,
+        callers = excluded.callers, units = excluded.units, key = excluded.key, label = excluded.label,
+        next = excluded.next, g = excluded.g
+), dropped_calls AS (
+    DELETE FROM forebay_limit_calls AS c USING json_array_elements($12::json) AS row
+    WHERE c.limit_id = $1::bigint AND c.sid = row ->> 0 AND c.id = (row ->> 1)::bigint
+), calls AS (
+    INSERT INTO forebay_limit_calls (limit_id, sid, id, at, until, units, key, label)
+    SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, row ->> 4, row ->> 5,
+        row ->> 6
+    FROM json_array_elements($13::json) AS row
+    ON CONFLICT (limit_id, sid, id) DO UPDATE SET at = excluded.at, until = excluded.until, units = excluded.units,
+        key = excluded.key, label = excluded.label
+), dropped_tails AS (
+    DELETE FROM forebay_limit_tails WHERE limit_id = $1::bigint
+        AND key = ANY(ARRAY(SELECT json_array_elements_text($14::json)))
+), tails AS (
+    INSERT INTO forebay_limit_tails (limit_id, key, tag, runs)
+    SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint FROM json_array_elements($15::json) AS row
+    ON CONFLICT (limit_id, key) DO UPDATE SET tag = excluded.tag, runs = excluded.runs
+), dropped_windows AS (
+    DELETE FROM forebay_limit_windows WHERE limit_id = $1::bigint
+        AND name = ANY(ARRAY(SELECT json_array_elements_text($16::json)))
+)
+INSERT INTO forebay_limit_windows (limit_id, name, entries)
+SELECT $1::bigint, row ->> 0, decode(row ->> 1, 'hex') FROM json_array_elements($17::json) AS row
+ON CONFLICT (limit_id, name) DO UPDATE SET entries = excluded.entries

@@ -1,2 +1,0 @@
--- Arguments: limit, session.
-DELETE FROM limit_calls WHERE limit_id = ? AND sid = ?

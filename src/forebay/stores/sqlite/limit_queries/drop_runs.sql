@@ -1,2 +1,0 @@
--- Arguments: limit, session.
-DELETE FROM limit_runs WHERE limit_id = ? AND sid = ?
