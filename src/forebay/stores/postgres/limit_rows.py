@@ -66,26 +66,45 @@ class Locked(NamedTuple):
     reader: LimitReader
 
 
-def lock(link: Link, key: Key, clock: Clock, *, want: Wanted | None = None, beats: bool = False) -> Locked:
+def lock(link: Link, key: Key, clock: Clock, plan: Plan) -> Locked:
     """Begin a transaction that has the limit for itself, and read what the step is likely to need."""
     statements = [link.begin.encode(), _statement(link, "lock", *key)]
-    if beats and want is not None:
-        statements.append(_statement(link, "beat", *key, want.sid))
-    elif want is not None:
-        statements.append(_parts_statement(link, key, want, clock))
-    else:
-        statements.append(_statement(link, "read", *key))
-    *_, locked, read = _say(link, *statements)
+    if plan.limit and plan.beats:
+        statements.append(_statement(link, "beat", plan.limit, plan.want.sid))
+    elif plan.limit:
+        statements.append(_parts_statement(link, plan.limit, plan.want, clock))
+        if plan.counts:
+            statements.append(_statement(link, "totals", plan.limit))
+    replies = _say(link, *statements)[-len(statements) + 1 :]
+    locked = replies[0]
     raw = clock.at(int(locked.get_value(0, 0) or 0))
     header = _header(locked, 1)
     reader = LimitReader(link, key, clock, header)
-    if beats:
-        reader.beat_reply = read
-    elif want is not None:
-        reader.parts_reply = read
-    else:
-        reader.read_reply = read
+    if header is not None and header.id == plan.limit:
+        reader.keep(plan, replies[1:])
     return Locked(header, raw, reader)
+
+
+def lock_whole(link: Link, key: Key, clock: Clock) -> Locked:
+    """Begin a transaction that has the limit for itself, and read all of it."""
+    statements = [link.begin.encode(), _statement(link, "lock", *key), _statement(link, "read", *key)]
+    locked, read = _say(link, *statements)[-2:]
+    header = _header(locked, 1)
+    reader = LimitReader(link, key, clock, header)
+    reader.read_reply = read
+    return Locked(header, clock.at(int(locked.get_value(0, 0) or 0)), reader)
+
+
+class Plan(NamedTuple):
+    """What to read with the lock: of the limit that had this id the last time, 0 where nobody knows.
+
+    `counts`: the step counts all rows.
+    """
+
+    limit: int
+    want: Wanted
+    beats: bool
+    counts: bool
 
 
 class LimitReader:
@@ -93,18 +112,27 @@ class LimitReader:
 
     beat_reply: PGresult | None = None
     parts_reply: PGresult | None = None
+    totals_reply: PGresult | None = None
     read_reply: PGresult | None = None
 
     def __init__(self, link: Link, key: Key, clock: Clock, header: Header | None) -> None:
         self._link = link
         self._key = key
         self._clock = clock
-        self._header = header
+        self._limit = header.id if header else 0
+
+    def keep(self, plan: Plan, replies: Sequence[PGresult]) -> None:
+        """Keep what was read with the lock."""
+        if plan.beats:
+            (self.beat_reply,) = replies
+        else:
+            self.parts_reply, *totals = replies
+            self.totals_reply = totals[0] if totals else None
 
     def seat(self, sid: str) -> SeatRows:
         reply = self.beat_reply
         if reply is None:
-            (reply,) = _say(self._link, _statement(self._link, "beat", *self._key, sid))
+            (reply,) = _say(self._link, _statement(self._link, "beat", self._limit, sid))
         sessions, runs = (_loaded(reply, column) for column in range(2))
         if not sessions:
             return NO_ROWS
@@ -113,10 +141,11 @@ class LimitReader:
     def parts(self, want: Wanted) -> Parts:
         reply = self.parts_reply
         if reply is None:
-            (reply,) = _say(self._link, _parts_statement(self._link, self._key, want, self._clock))
-        sessions, runs, calls, heads, silent, later, tails, windows, before, totals = (
-            _loaded(reply, column) for column in range(10)
+            (reply,) = _say(self._link, _parts_statement(self._link, self._limit, want, self._clock))
+        sessions, runs, calls, heads, silent, later, tails, windows, before = (
+            _loaded(reply, column) for column in range(9)
         )
+        totals = self.totals_reply
         return Parts(
             [SessionRow(*row) for row in sessions],
             [RunRow(*row) for row in runs],
@@ -127,12 +156,11 @@ class LimitReader:
             [TailRow(*row) for row in tails],
             [(name, bytes.fromhex(entries)) for name, entries in windows],
             Before(*before) if before else None,
-            Totals(*totals) if totals else None,
+            None if totals is None else Totals(*(int(totals.get_value(0, column) or 0) for column in range(4))),
         )
 
     def before(self, tag: int) -> int:
-        limit = self._header.id if self._header else 0
-        (reply,) = _say(self._link, _statement(self._link, "before", limit, tag))
+        (reply,) = _say(self._link, _statement(self._link, "before", self._limit, tag))
         return int(reply.get_value(0, 0) or 0)
 
     def whole(self) -> Rows:
@@ -179,11 +207,11 @@ def names(link: Link, environment: str) -> list[str]:
     return sorted((found.get_value(row, 0) or b"").decode() for row in range(found.ntuples))
 
 
-def _parts_statement(link: Link, key: Key, want: Wanted, clock: Clock) -> bytes:
+def _parts_statement(link: Link, limit: int, want: Wanted, clock: Clock) -> bytes:
     return _statement(
         link,
         "parts",
-        *key,
+        limit,
         want.sid,
         encode(want.calls),
         encode(want.keys),
@@ -193,7 +221,6 @@ def _parts_statement(link: Link, key: Key, want: Wanted, clock: Clock) -> bytes:
         limit_parts.ENDINGS_READ,
         limit_parts.HEADS_READ,
         limit_parts.SILENT_READ,
-        limit_parts.CHECKED_EVERY,
     )
 
 

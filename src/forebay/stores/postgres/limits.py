@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import TypeVar
 
 from psycopg.errors import UndefinedTable
@@ -22,7 +23,7 @@ from forebay.rules import admission
 from forebay.stores.limit_base import Step, Wake
 from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server
-from forebay.stores.postgres.limit_rows import Clock, Key, Read, Told
+from forebay.stores.postgres.limit_rows import Clock, Key, Plan, Read, Told
 from forebay.stores.postgres.listener import Listener
 from forebay.stores.sql import limit_parts, limit_step
 from forebay.stores.sql.limit_rows import Unreadable
@@ -63,6 +64,8 @@ class PostgresLimits:
     ) -> None:
         self._environment = check_name("environment", environment)
         self._clock = clock
+        self._ids: dict[str, int] = {}
+        self._steps = count()
         self._server = Server(address, settings=_SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
         self._open()
         _OPEN.add(self)
@@ -93,13 +96,14 @@ class PostgresLimits:
 
     def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
         check_name("session", ask["sid"])
-        key, want = Key(self._environment, limit), limit_parts.wanted(ask)
+        key, want, beats = Key(self._environment, limit), limit_parts.wanted(ask), limit_parts.may_only_beat(ask)
 
         def use(link: Link) -> Answer:
-            clock = self._now()
-            locked = limit_rows.lock(link, key, clock, want=want, beats=limit_parts.may_only_beat(ask))
+            counts = next(self._steps) % limit_parts.CHECKED_EVERY == 0
+            locked = limit_rows.lock(link, key, self._now(), Plan(self._ids.get(limit, 0), want, beats, counts))
             if locked.header is None:
                 return admission.unknown(locked.raw)
+            self._ids[limit] = locked.header.id
             with _readable(limit):
                 decided = limit_step.exchange(locked.header, locked.reader, ask, locked.raw)
             if decided is None:
@@ -154,7 +158,7 @@ class PostgresLimits:
     def change(self, limit: str, step: Step) -> Record | None:
         def use(link: Link) -> Record | None:
             while True:
-                locked = limit_rows.lock(link, key, self._now())
+                locked = limit_rows.lock_whole(link, key, self._now())
                 if locked.header is None:
                     changed = step(None, locked.raw)
                     if changed is None or limit_rows.add(link, key, limit_step.first_rows(changed)):

@@ -16,6 +16,7 @@ ALTER TABLE forebay_limits
     ADD COLUMN head text NOT NULL DEFAULT '',
     ADD COLUMN eras text NOT NULL DEFAULT '',
     ADD COLUMN people text NOT NULL DEFAULT '';
+CREATE UNIQUE INDEX forebay_limits_id ON forebay_limits (id);
 
 -- Sessions. `due`: when a step has to look at it; `open`: how many calls it has; `out`: grants that it has not confirmed.
 CREATE TABLE forebay_limit_sessions (

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib import resources
 
-NAMES = ("lock", "beat", "parts", "before", "read", "put", "put_beat", "put_header", "add", "tell", "names")
+NAMES = ("lock", "beat", "parts", "totals", "before", "read", "put", "put_beat", "put_header", "add", "tell", "names")
 
 
 @cache

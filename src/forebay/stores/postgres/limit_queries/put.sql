@@ -1,7 +1,8 @@
 -- Writes what a step has changed in a limit whose header is locked.
 -- Arguments: limit, last, clock_offset, virtual, placed, head, and as JSON: sessions that are dropped, sessions, sessions
 -- that were granted something and of which only places are known, runs that are dropped, runs, calls that are dropped,
--- calls, tails that are dropped, tails, windows that are dropped, windows.
+-- calls, tails that are dropped, tails, windows that are dropped, windows. Reply: none.
+-- Rows are found by their places (ctid), which nobody else moves: a join might read all rows of the limit.
 WITH header AS (
     UPDATE forebay_limits SET version = version + 1, last = $2::bigint, clock_offset = $3::bigint, virtual = $4::bigint,
         placed = $5::bigint, head = $6
@@ -21,12 +22,17 @@ WITH header AS (
     SET next = (row ->> 1)::bigint, g = (row ->> 2)::bigint, out = row ->> 3, open = open + (row ->> 4)::bigint
     FROM json_array_elements($9::json) AS row WHERE s.limit_id = $1::bigint AND s.sid = row ->> 0
 ), held AS (
-    UPDATE forebay_limit_runs AS r SET state = 1, next = (row ->> 1)::bigint, g = (row ->> 2)::bigint
-    FROM json_array_elements($9::json) AS row WHERE r.limit_id = $1::bigint AND r.sid = row ->> 0 AND r.state = 0
-        AND NOT r.id = ANY(ARRAY(SELECT json_array_elements_text(row -> 5)::bigint))
+    UPDATE forebay_limit_runs AS r
+    SET state = 1, next = (SELECT (row ->> 1)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid),
+        g = (SELECT (row ->> 2)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid)
+    WHERE limit_id = $1::bigint AND sid = ANY(ARRAY(SELECT row ->> 0 FROM json_array_elements($9::json) AS row))
+        AND state = 0 AND NOT EXISTS (
+            SELECT FROM json_array_elements($9::json) AS row, json_array_elements_text(row -> 5) AS known
+            WHERE row ->> 0 = r.sid AND known::bigint = r.id)
 ), dropped_runs AS (
-    DELETE FROM forebay_limit_runs AS r USING json_array_elements($10::json) AS row
-    WHERE r.limit_id = $1::bigint AND r.sid = row ->> 0 AND r.id = (row ->> 1)::bigint
+    DELETE FROM forebay_limit_runs WHERE ctid = ANY(ARRAY(SELECT (
+        SELECT ctid FROM forebay_limit_runs WHERE limit_id = $1::bigint AND sid = row ->> 0 AND id = (row ->> 1)::bigint
+    ) FROM json_array_elements($10::json) AS row))
 ), runs AS (
     INSERT INTO forebay_limit_runs (limit_id, sid, id, state, tag, tick, callers, units, key, label, next, g)
     SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, (row ->> 4)::bigint,
@@ -36,8 +42,9 @@ WITH header AS (
         callers = excluded.callers, units = excluded.units, key = excluded.key, label = excluded.label,
         next = excluded.next, g = excluded.g
 ), dropped_calls AS (
-    DELETE FROM forebay_limit_calls AS c USING json_array_elements($12::json) AS row
-    WHERE c.limit_id = $1::bigint AND c.sid = row ->> 0 AND c.id = (row ->> 1)::bigint
+    DELETE FROM forebay_limit_calls WHERE ctid = ANY(ARRAY(SELECT (
+        SELECT ctid FROM forebay_limit_calls WHERE limit_id = $1::bigint AND sid = row ->> 0 AND id = (row ->> 1)::bigint
+    ) FROM json_array_elements($12::json) AS row))
 ), calls AS (
     INSERT INTO forebay_limit_calls (limit_id, sid, id, at, until, units, key, label)
     SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, row ->> 4, row ->> 5,
