@@ -15,6 +15,7 @@ from forebay.model.limit_record import Grant, Layer, Record
 from forebay.rules import limit_actions as actions
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.redis.limits import RedisLimits
+from forebay.stores.redis.script import keys_of
 from forebay.testing.limits import LimitStoreSuite
 from forebay.testing.limits.case import define, known, stored
 from forebay.testing.limits.hand_clock import HandClock
@@ -53,12 +54,20 @@ class RedisCase(LimitStoreSuite):
         self.others.append(opened)
         return opened
 
-    def test_a_limit_is_one_key_with_one_hash_tag(self, store: RedisLimits, a: Process) -> None:
-        define(store, 2, [(3, 1.0)])
+    def test_a_limits_keys_have_one_hash_tag_and_are_those_that_its_scripts_declare(
+        self, store: RedisLimits, a: Process, b: Process
+    ) -> None:
+        define(store, 2, [(9, 1.0)])
+        b.wants()
+        b.asks()  # who has confirmed stands in line, who has not stands apart
+        b.joins(3)
+        b.exchanges()
         a.wants(5)
         with redis_client(self.server.url) as client:
-            keys = list(client.scan_iter(match=f"*{self.environment}*"))
-        assert keys == [f"{{forebay:{store._environment}:{LIMIT}}}:limit".encode()]
+            keys = {key.decode() for key in client.scan_iter(match=f"*{self.environment}*")}
+        header = f"{{forebay:{store._environment}:{LIMIT}}}:limit"
+        parts = ("sessions", "calls", "ends", "line", "unconfirmed", "tails", "windows")
+        assert keys == {header, *(f"{header}:{part}" for part in parts)} == {*keys_of(header)}
 
     def test_a_change_of_terms_or_a_pause_is_not_overtaken_by_exchanges(self, store: RedisLimits, a: Process) -> None:
         define(store, 2, [(3, 1.0)])

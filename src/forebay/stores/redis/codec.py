@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Grant, Record, Terms
 
 _TEXTS = ("layers", "reports", "asked")
+_NUMBERS = struct.Struct(">14d")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 
@@ -18,7 +20,7 @@ def text(value: object) -> str:
 
 
 def ask_text(ask: Ask) -> str:
-    """A list in the order of exchange.lua."""
+    """A list in the order of header.lua."""
     return _ENCODER.encode(
         [
             ask["sid"],
@@ -40,11 +42,13 @@ def ask_text(ask: Ask) -> str:
     )
 
 
-def answer_of(text: bytes) -> Answer:
-    """From a list in the order of exchange.lua."""
-    found: Any = json.loads(text.decode())  # twice as fast as from bytes
-    status, now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, more, *lists = found
-    grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
+def answer_of(reply: bytes) -> Answer:
+    """From numbers and a list, in the order of header.lua."""
+    now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, more = map(
+        int, _NUMBERS.unpack_from(reply)
+    )
+    lists: Any = json.loads(reply[_NUMBERS.size :].decode())  # twice as fast as from bytes
+    status, grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
     for wait in waits:
         wait["by"] = wait["by"] or []
     for each in terms:

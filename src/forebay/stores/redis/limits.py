@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Record
     from forebay.stores.limit_base import RedisClient, Step, Wake
 
-_RULES = ("clock", "window_log", "cooldown", "parts", "admission", "whole")
+_BEAT = ("clock", "header")
+_EXCHANGE = (*_BEAT, "window_log", "cooldown", "sessions", "line", "forecast", "admission")
+_WHOLE = (*_EXCHANGE, "whole")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
 _READ_AT_ONCE = 200
@@ -48,7 +50,7 @@ def _of_the_server() -> int:
 
 
 class RedisLimits:
-    """One key per limit, on the servers that an address or a client names.
+    """One header and seven parts per limit, on the servers that an address or a client names.
 
     `tags` names other hash tags than {forebay:<environment>:<limit>}, by limit. Tests add `shift` ms to
     the server's clock, or give one of their own.
@@ -70,10 +72,12 @@ class RedisLimits:
         self._clock = clock or _of_the_server
         self._deployment = read_deployment(source)
         self._channel = f"forebay:{environment}:wake:"
-        self._exchange = Script(*_RULES, "exchange")
-        self._read = Script(*_RULES, "read")
-        self._swap = Script(*_RULES, "swap")
-        self._patch = Script(*_RULES, "patch")
+        self._beat = Script(*_BEAT, "beat")
+        self._exchange = Script(*_EXCHANGE, "exchange")
+        self._take_over = Script(*_WHOLE, "take_over")
+        self._read = Script(*_WHOLE, "read")
+        self._swap = Script(*_WHOLE, "swap")
+        self._patch = Script(*_WHOLE, "patch")
         self._open()
         _OPEN.add(self)
 
@@ -94,7 +98,8 @@ class RedisLimits:
         return self._ask(self._links, limit, ask)
 
     def renew(self, limit: str, ask: Ask) -> Answer:
-        return self._ask(self._beats, limit, ask)
+        reply = self._beat.run(self._beats, self._key(limit), *self._arguments(limit, ask))
+        return codec.answer_of(reply) if reply else self._ask(self._beats, limit, ask)
 
     def give_back(self, limit: str, ask: Ask) -> Answer:
         return self._ask(self._links, limit, ask)
@@ -103,7 +108,12 @@ class RedisLimits:
         return self._exchange.send(self._links, self._key(limit), *self._arguments(limit, ask), 1)
 
     def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
-        return codec.answer_of(self._exchange.run(links, self._key(limit), *self._arguments(limit, ask), 0))
+        key, arguments = self._key(limit), self._arguments(limit, ask)
+        reply = self._exchange.run(links, key, *arguments, 0)
+        if not reply:
+            self._take_over.run(links, key)
+            reply = self._exchange.run(links, key, *arguments, 0)
+        return codec.answer_of(reply)
 
     def _arguments(self, limit: str, ask: Ask) -> tuple[str | int, ...]:
         return codec.ask_text(ask), limit, self._channel, self._clock(), self.shift
@@ -142,10 +152,10 @@ class RedisLimits:
         """Whether nobody was faster. What exchanges leave alone is compared by itself, so they cannot overtake it."""
         old, new = dict(before or {}), dict(changed)
         parts = {part for part in (*old, *new) if part not in new or part not in old or old[part] != new[part]}
-        key = self._key(limit)
+        key, clock = self._key(limit), (self._clock(), self.shift)
         by_hand = not parts.isdisjoint({"logs", "hold"}) and "eras" not in parts  # else they follow from the windows
         if before is None or by_hand or "offset" in parts or not parts <= _PARTS or not parts <= {*new}:
-            return bool(self._swap.run(self._links, key, mark, codec.record_text(changed)))
+            return bool(self._swap.run(self._links, key, mark, codec.record_text(changed), *clock))
         if not parts:
             return True
         same = codec.parts_text({part: old.get(part, "") for part in (*_COMPARED, *(parts & {"reports"}))})
@@ -155,7 +165,8 @@ class RedisLimits:
             sources = codec.text(actions.log_sources(before["eras"], changed["eras"], before["logs"]))
             carried = codec.text(actions.carry_over(before["eras"], changed["eras"]))
         raised = changed["v"] - before["v"]
-        return bool(self._patch.run(self._links, key, same, patch, sources, raised, changed["last"], carried))
+        found = self._patch.run(self._links, key, same, patch, sources, raised, changed["last"], carried, *clock)
+        return bool(found)
 
     def names(self) -> list[str]:
         start, end = self._key("*").split("*")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _PARTS = ("", ":sessions", ":calls", ":ends", ":line", ":unconfirmed", ":tails", ":windows")
-"""What the keys of a limit end in, in the order of parts.lua."""
+"""What the keys of a limit end in, in the order of header.lua."""
 
 
 def keys_of(key: str) -> tuple[str, ...]:

@@ -1,9 +1,8 @@
 -- forebay.rules.cooldown in Lua, line by line, as far as an exchange needs it.
-local SECOND = 1000
 local QUOTA = 'quota'
 local COOLDOWN = 'cooldown'
 local BREAKER = 'breaker'
-local CALLS = 'calls'
+local CALLS_UNIT = 'calls'
 local RAMP_BITS = 20
 local MANY = 2 ^ 40
 
@@ -63,7 +62,7 @@ end
 local function full_ramp(terms)
   local full = terms.in_flight >= 0 and terms.in_flight or MANY
   for _, bound in ipairs(terms.windows) do
-    if bound.unit == CALLS then
+    if bound.unit == CALLS_UNIT then
       full = min(full, bound.n)
     end
   end

@@ -1,20 +1,21 @@
--- Changes some parts of a limit's record that exchanges do not change, after clock, window_log, cooldown, parts,
--- admission and whole.
+-- Changes some parts of a limit's record that exchanges do not change, after whole.
 --
--- KEYS     the limit's parts, as parts.lua has them
+-- KEYS     the limit's parts, as header.lua has them
 -- ARGV[1]  parts as they were when the change was made, which must still be so (JSON; no tables)
 -- ARGV[2]  the parts that are new (JSON)
 -- ARGV[3]  for each log of the new record the one that it continues (JSON), or nothing where the logs stay
 -- ARGV[4]  by how much the version rises
 -- ARGV[5]  the instant of the change, which exchanges may have passed meanwhile
 -- ARGV[6]  what earlier grants mean under new terms (JSON: shift, young, transit), as rules.limit_actions has it, or nothing
+-- ARGV[7]  the clock's time in ms instead of the server's, or -1
+-- ARGV[8]  ms that are added to the server's clock
 --
 -- Reply: 1 if it was changed, 0 if somebody else has changed such a part meanwhile.
 local function all_calls()
   local calls = {}
-  for _, packed in pairs_of(redis.call('HGETALL', CALLS)) do
-    local values = cmsgpack.unpack(packed)
-    calls[#calls + 1] = {at = values[1], units = values[3]}
+  for _, packed in ipairs(redis.call('HVALS', CALLS)) do
+    local at, _, units = cmsgpack.unpack(packed)
+    calls[#calls + 1] = {at = at, units = units}
   end
   table.sort(calls, function(one, other) return one.at < other.at end)
   return calls
@@ -50,14 +51,14 @@ local function carry_logs(record, sources, carried)
       end
     end
   end
-  local youngest = #calls > 0 and calls[#calls].at or -math.huge
+  local youngest = #calls > 0 and calls[#calls].at or -FOREVER
   if carried[1] > 0 and youngest + carried[2] > record.last then
-    record.hold = math.max(record.hold, record.last + carried[2] + carried[3])
+    record.hold = max(record.hold, record.last + carried[2] + carried[3])
   end
 end
 
-local record = take_over()
-if not record then
+local record = whole.take_over()
+if not record or whole.has_lost(record, clock(tonumber(ARGV[7]), tonumber(ARGV[8]))) then
   return 0
 end
 local is_peoples = {}
@@ -73,7 +74,7 @@ for part, value in pairs(cjson.decode(ARGV[1])) do
     return 0
   end
 end
-local before = record.eras[1] and record.eras[1].terms or {windows = {}}
+local before = record.eras[1] and record.eras[1].terms or NO_TERMS
 for part, value in pairs(cjson.decode(ARGV[2])) do
   if is_peoples[part] then
     redis.call('HSET', HEADER, part, value)
@@ -82,11 +83,11 @@ for part, value in pairs(cjson.decode(ARGV[2])) do
   end
 end
 record.v = record.v + tonumber(ARGV[4])
-record.last = math.max(record.last, tonumber(ARGV[5]))
+record.last = max(record.last, tonumber(ARGV[5]))
 if ARGV[3] ~= '' then
   carry_logs(record, cjson.decode(ARGV[3]), cjson.decode(ARGV[6]))
-  place_all(record, before, record.eras[1].terms)
+  admission.place_all(record, before, record.eras[1].terms)
 end
-store_logs(record)
-store_header(record, true)
+parts.store_logs(record)
+header.store(record, true)
 return 1

@@ -1,22 +1,22 @@
--- A limit's record as it is, after clock, window_log, cooldown, parts, admission and whole. Changes nothing.
+-- A limit's record as it is, after whole. Changes nothing.
 --
--- KEYS     the limit's parts, as parts.lua has them
+-- KEYS     the limit's parts, as header.lua has them
 -- ARGV[1]  the clock's time in ms instead of the server's, or -1
 -- ARGV[2]  ms that are added to the server's clock
 --
 -- Reply: the clock's time as text, and, if there is a record, the record (JSON), its mark, for swap, and what the header
 -- counts (JSON; empty for the record of an older program).
-local record, text = load_header()
+local record, text = header.load()
 local now = string.format('%.0f', clock(tonumber(ARGV[1]), tonumber(ARGV[2])))
 if not record and not text then
   return {now}
 end
-local whole = text and read_older(text) or read_whole(record)
-for name, log in pairs(whole.logs) do
-  whole.logs[name] = logs.listed(log)
+local found = text and whole.read_older(text) or whole.read(record)
+for name, log in pairs(found.logs) do
+  found.logs[name] = logs.listed(log)
 end
 local counts = {}
 for _, name in ipairs(record and COUNTS or {}) do
   counts[name] = record[name]
 end
-return {now, cjson.encode(whole), text and redis.sha1hex(text) or string.format('%.0f', record.v), cjson.encode(counts)}
+return {now, cjson.encode(found), text and redis.sha1hex(text) or string.format('%.0f', record.v), cjson.encode(counts)}

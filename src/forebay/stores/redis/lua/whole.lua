@@ -1,107 +1,124 @@
--- A limit's record as a whole, after parts: to be read by people, and to be replaced.
+-- A limit's record as a whole, after admission: to be read by people, and to be replaced.
 local KEPT = {'v', 'gen', 'offset', 'tv', 'paused', 'hold', 'virtual', 'tick', 'mean', 'cool', 'eras', 'last'}
+local PEOPLE = {'layers', 'note', 'paused_by', 'reports', 'asked'}
+local NO_TERMS = {windows = {}}
+
+local whole = {}
 
 -- What a text of an older program says; its calls may be packed once more.
-local function read_older(text)
-  local sound, whole = pcall(cmsgpack.unpack, text)
-  if not sound or type(whole) ~= 'table' or not whole.eras then
+function whole.read_older(text)
+  local sound, found = pcall(cmsgpack.unpack, text)
+  if not sound or type(found) ~= 'table' or not found.eras then
     error('this key holds no record of a limit')
   end
-  whole.tails = {}
-  whole.reports = whole.reports and cjson.encode(whole.reports)
-  whole.asked = whole.asked and cjson.encode(whole.asked)
-  local terms = whole.eras[1] and whole.eras[1].terms
-  for sid, seat in pairs(whole.seats) do
+  found.tails = {}
+  found.reports = found.reports and cjson.encode(found.reports)
+  found.asked = found.asked and cjson.encode(found.asked)
+  local terms = found.eras[1] and found.eras[1].terms
+  for _, seat in pairs(found.seats) do
     seat.calls = seat.calls or cmsgpack.unpack(seat.packed)
     seat.due = seat['until']
-    if seat.due <= whole.last and #seat.calls > 0 then
-      seat.due = math.huge
+    if seat.due <= found.last and #seat.calls > 0 then
+      seat.due = FOREVER
       for _, call in ipairs(seat.calls) do
-        seat.due = math.min(seat.due, call['until'])
+        seat.due = min(seat.due, call['until'])
       end
     end
     for _, run in ipairs(seat.runs) do
-      local tail = whole.tails[run.key] or {tag = whole.virtual, runs = 0}
-      tail.tag = math.max(tail.tag, run.tag + run.count * cost(run.units, terms))
+      local tail = found.tails[run.key] or {tag = found.virtual, runs = 0}
+      tail.tag = max(tail.tag, run.tag + run.count * line.cost(run.units, terms))
       tail.runs = tail.runs + 1
-      whole.tails[run.key] = tail
+      found.tails[run.key] = tail
     end
     seat.held, seat.ends, seat.packed = nil, nil, nil
   end
-  return whole
+  return found
 end
 
-local function read_whole(record)
-  local whole = {logs = {}, seats = {}, tails = {}}
+function whole.read(record)
+  local found = {logs = {}, seats = {}, tails = {}}
   for _, name in ipairs(KEPT) do
-    whole[name] = record[name]
+    found[name] = record[name]
   end
   local said = redis.call('HMGET', HEADER, unpack(PEOPLE))
   for index, name in ipairs(PEOPLE) do
-    whole[name] = said[index] or nil
+    found[name] = said[index] or nil
   end
   for name, sum in pairs(record.sums) do
-    whole.logs[name] = {sum = sum, items = redis.call('HGET', WINDOWS, name) or ''}
+    found.logs[name] = {sum = sum, items = redis.call('HGET', WINDOWS, name) or ''}
   end
-  for key, packed in pairs_of(redis.call('HGETALL', TAILS)) do
-    local values = cmsgpack.unpack(packed)
-    whole.tails[key] = {tag = values[1], runs = values[2]}
+  for key, packed in parts.pairs_of(redis.call('HGETALL', TAILS)) do
+    local tag, runs = cmsgpack.unpack(packed)
+    found.tails[key] = {tag = tag, runs = runs}
   end
-  for sid in pairs_of(redis.call('HGETALL', SESSIONS)) do
-    local seat = seat_of(sid, record.eras[1].terms)
+  local terms = record.eras[1] and record.eras[1].terms or NO_TERMS
+  for _, sid in ipairs(redis.call('HKEYS', SESSIONS)) do
+    local seat = parts.seat_of(record, sid, terms)
     local calls = {}
-    for index, id in ipairs(seat.open) do
-      calls[index] = find_call(sid, id)
-      if calls[index] and calls[index].key == '' then
-        calls[index].key = nil
-      end
+    for _, id in ipairs(seat.open) do
+      calls[#calls + 1] = parts.find_call(sid, id)
     end
-    whole.seats[sid] = {
+    found.seats[sid] = {
       ['until'] = seat['until'], due = seat.due, n = seat.n, g = seat.g, next = seat.next, label = seat.label,
       calls = calls, runs = seat.runs, out = seat.out,
     }
   end
-  return whole
+  return found
 end
 
 -- Replaces all that there is of a limit; returns its header.
-local function store_whole(whole)
-  redis.call('DEL', HEADER, SESSIONS, CALLS, ENDS, LINE, UNCONFIRMED, TAILS, WINDOWS)
-  seats, logs_read, tails_read = {}, {}, {}
-  local record = new_counts({})
+function whole.store(found)
+  redis.call('UNLINK', HEADER)
+  local record = parts.clear({})
   for _, name in ipairs(KEPT) do
-    record[name] = whole[name]
+    record[name] = found[name]
   end
   for _, name in ipairs(PEOPLE) do
-    if whole[name] then
-      redis.call('HSET', HEADER, name, whole[name])
+    if found[name] then
+      redis.call('HSET', HEADER, name, found[name])
     end
   end
-  for name, log in pairs(whole.logs) do
+  for name, log in pairs(found.logs) do
     logs_read[name] = {sum = log.sum, items = log.items}
   end
-  for key, tail in pairs(whole.tails) do
-    add_tail(record, key, tail.tag).runs = tail.runs
+  for key, tail in pairs(found.tails) do
+    parts.add_tail(record, key, tail.tag).runs = tail.runs
   end
-  local terms = record.eras[1] and record.eras[1].terms or {windows = {}}
-  for sid, each in pairs(whole.seats) do
-    local seat = add_seat(sid)
+  local terms = record.eras[1] and record.eras[1].terms or NO_TERMS
+  for sid, each in pairs(found.seats) do
+    local seat = parts.add_seat(record, sid)
     for _, name in ipairs({'until', 'due', 'n', 'g', 'next', 'label', 'runs', 'out'}) do
       seat[name] = each[name]
     end
     for _, call in ipairs(each.calls) do
-      add_call(record, sid, seat, call)
+      parts.add_call(record, sid, seat, call)
     end
-    store_seat(record, sid, seat, terms)
+    parts.store_seat(record, sid, seat, terms)
   end
-  store_tails()
-  store_logs(record)
-  store_header(record, true)
+  parts.store_tails()
+  parts.store_logs(record)
+  header.store(record, true)
   return record
 end
 
 -- The header, after taking over what an older program has left, if anything.
-local function take_over()
-  local record, text = load_header()
-  return text and store_whole(read_older(text)) or record
+function whole.take_over()
+  local record, text = header.load()
+  return text and whole.store(whole.read_older(text)) or record
+end
+
+-- Of a record that is to be changed: whether parts of it are gone. Then it starts again, for the change to be tried on.
+function whole.has_lost(record, raw)
+  if parts.are_whole(record) then
+    return false
+  end
+  local now = header.logical(record, raw, -1, 0)
+  if #record.eras > 0 then
+    admission.start_again(record, admission.terms_at(record, now), now)
+  else
+    parts.clear(record)
+  end
+  record.v = record.v + 1
+  header.store(record, true)
+  return true
 end

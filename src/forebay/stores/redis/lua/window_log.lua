@@ -1,15 +1,20 @@
 -- forebay.rules.window_log in Lua, step by step. Instants are ms, numbers are whole.
 -- A log is {sum, items}; items is a string of entries, instant and units, oldest first: most steps touch only its ends.
-local floor, min, max = math.floor, math.min, math.max
-
 local MAX_ENTRIES = 512
 local ENTRY = '>I6I5'
 local SIZE = 11
 
 local logs = {}
 
+local names = {}
+
 function logs.name(bound)
-  return bound.unit .. '/' .. bound.per
+  local name = names[bound]
+  if not name then
+    name = bound.unit .. '/' .. bound.per
+    names[bound] = name
+  end
+  return name
 end
 
 function logs.width(bound, terms)

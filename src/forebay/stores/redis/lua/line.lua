@@ -1,0 +1,309 @@
+-- forebay.rules.admission in Lua, line by line: who is served, and in which order; after cooldown and sessions.
+local HEADS = 32
+local MOST_GRANTS = 32
+local LATE = 2 * SECOND
+local SCALE = 1000
+
+local line = {}
+
+function line.late_after(terms)
+  return #terms.windows > 0 and terms.start or max(terms.start, LATE)
+end
+
+function line.late_now(record)
+  local late = FOREVER
+  for _, era in ipairs(record.eras) do
+    late = min(late, line.late_after(era.terms))
+  end
+  return late
+end
+
+function line.held_for(record, terms)
+  return line.late_now(record) + terms.transit + terms.call
+end
+
+-- Of one exchange: its eras do not change any more once it counts.
+local windows_counted
+
+function line.counted(record)
+  if windows_counted then
+    return windows_counted
+  end
+  local windows, found = {}, {}
+  for _, era in ipairs(record.eras) do
+    for _, bound in ipairs(era.terms.windows) do
+      local name = logs.name(bound)
+      if not found[name] then
+        found[name] = true
+        windows[#windows + 1] = {name = name, unit = bound.unit, wide = logs.width(bound, era.terms)}
+      end
+    end
+  end
+  windows_counted = windows
+  return windows
+end
+
+function line.count(record, units, now)
+  for _, window in ipairs(line.counted(record)) do
+    logs.add(parts.log_named(record, window.name), now, units[window.unit] or 0, window.wide)
+  end
+end
+
+function line.uncount(record, units, granted_at, now)
+  for _, window in ipairs(line.counted(record)) do
+    if granted_at + window.wide > now then
+      logs.take_back(parts.log_named(record, window.name), granted_at, units[window.unit] or 0, window.wide)
+    end
+  end
+end
+
+function line.cost(units, terms)
+  local most = 1
+  if terms.in_flight > 0 then
+    most = max(most, floor(SCALE / terms.in_flight))
+  end
+  for _, bound in ipairs(terms.windows) do
+    if bound.n > 0 then
+      most = max(most, floor((units[bound.unit] or 0) * SCALE / bound.n))
+    end
+  end
+  return min(most, SCALE)
+end
+
+local function enter(record, wish)
+  local tail = parts.tail_of(wish.key) or parts.add_tail(record, wish.key, record.virtual)
+  tail.runs = tail.runs + 1
+  tail.changed = true
+  return wish.front ~= 0 and record.virtual - FOREVER or max(record.virtual, tail.tag)
+end
+
+function line.line_up(record, seat, wishes, terms)
+  local before = {}
+  for _, run in ipairs(seat.runs) do
+    before[run.id] = run
+  end
+  seat.runs = {}
+  for _, wish in ipairs(wishes) do
+    local count = wish.count
+    for _, grant in ipairs(seat.out) do
+      if grant.run == wish.id then
+        count = count - grant.count
+      end
+    end
+    if count > 0 then
+      local run = before[wish.id]
+      before[wish.id] = nil
+      if run then
+        run.count = count
+      else
+        record.tick = record.tick + 1
+        run = {
+          id = wish.id, key = wish.key, count = count, units = wish.units, label = wish.label,
+          tag = enter(record, wish), tick = record.tick,
+        }
+      end
+      local tail = parts.tail_of(run.key)
+      local tag = max(tail.tag, run.tag + count * line.cost(run.units, terms))
+      if tail.tag ~= tag then
+        tail.tag = tag
+        tail.changed = true
+      end
+      seat.runs[#seat.runs + 1] = run
+    end
+  end
+  for _, run in pairs(before) do
+    parts.left_line(record, run.key)
+  end
+end
+
+-- A place is {sid, id, count, units, tag, tick}, and `run` once the session itself has been read.
+function line.is_before(one, other)
+  if one.tag ~= other.tag then
+    return one.tag < other.tag
+  end
+  return one.tick < other.tick
+end
+
+-- The first places of a set but those of one session, in order.
+local function first_places(set, but, most)
+  local places, known = {}, {}
+  local found = redis.call('ZRANGE', set, 0, most - 1, 'WITHSCORES')
+  for index = 1, #found, 2 do
+    local member = found[index]
+    local tick, id, count, sid, at = struct.unpack('>I6I6I4s', member)
+    if sid ~= but then
+      local packed = member:sub(at)
+      local units = known[packed]
+      if not units then
+        units = cmsgpack.unpack(packed)
+        known[packed] = units
+      end
+      places[#places + 1] =
+        {sid = sid, id = id, count = count, units = units, tag = tonumber(found[index + 1]), tick = tick}
+    end
+  end
+  return places
+end
+
+-- Puts a place in order into places that are in order.
+local function insert(places, place)
+  local at = #places + 1
+  while at > 1 and line.is_before(place, places[at - 1]) do
+    at = at - 1
+  end
+  table.insert(places, at, place)
+end
+
+local function cut_to_heads(places)
+  for index = #places, HEADS + 1, -1 do
+    places[index] = nil
+  end
+end
+
+-- The first that may be served, and where the last one stands if others stand behind it. The asker's own runs stand in
+-- line even if it has not confirmed its last grants; nothing of it has been stored yet.
+function line.heads(record, sid, seat, terms)
+  local stood = seat.was.in_line
+  local heads = record.in_line > stood and first_places(LINE, sid, HEADS + stood) or {}
+  local count = record.in_line - stood
+  for _, run in ipairs(seat.runs) do
+    if not parts.too_large(terms, run.units) then
+      insert(heads, {sid = sid, id = run.id, count = run.count, units = run.units, tag = run.tag, tick = run.tick, run = run})
+      count = count + 1
+    end
+  end
+  cut_to_heads(heads)
+  local last = count > HEADS and heads[HEADS]
+  return heads, last and {tag = last.tag, tick = last.tick}
+end
+
+-- The first of those whose sessions have to confirm something before they are served.
+function line.parked(record, sid, seat)
+  local stood = seat.was.parked
+  local places = record.parked > stood and first_places(UNCONFIRMED, sid, HEADS + stood) or {}
+  cut_to_heads(places)
+  return places
+end
+
+-- Whether any call could start, whatever it takes of the windows.
+function line.has_room(record, terms, now)
+  return not (0 <= terms.in_flight and terms.in_flight <= record.used) and cooldown.room(record, terms, now) > 0
+end
+
+local function fits(record, terms, place)
+  for _, bound in ipairs(terms.windows) do
+    if parts.log_named(record, logs.name(bound)).sum + (place.units[bound.unit] or 0) > bound.n then
+      return false
+    end
+  end
+  return true
+end
+
+local function spares(record, terms, place, head)
+  if (0 <= terms.in_flight and terms.in_flight < record.used + 2) or record.cool.ramp ~= 0 then
+    return false
+  end
+  for _, bound in ipairs(terms.windows) do
+    local log = parts.log_named(record, logs.name(bound))
+    local then_used = logs.used_at(log, head.starts_at, logs.width(bound, terms))
+    if then_used + (place.units[bound.unit] or 0) + (head.units[bound.unit] or 0) > bound.n then
+      return false
+    end
+  end
+  return true
+end
+
+function line.windows_free_in(record, terms, units, now)
+  local free_in = 0
+  for _, bound in ipairs(terms.windows) do
+    local log = parts.log_named(record, logs.name(bound))
+    local need = units[bound.unit] or 0
+    if need > 0 then
+      free_in = max(free_in, logs.free_in(log, now, logs.width(bound, terms), bound.n, need))
+    end
+  end
+  return free_in
+end
+
+-- `more`: its session was given something in this same step.
+local function grant_one(record, seat, place, terms, now, more)
+  local run = place.run
+  local call_id = seat.next
+  seat.next = seat.next + 1
+  parts.add_call(record, place.sid, seat, {
+    id = call_id, at = now, ['until'] = now + line.held_for(record, terms), units = run.units, label = run.label,
+    key = run.key ~= '' and run.key or nil,
+  })
+  line.count(record, run.units, now)
+  cooldown.granted(record, now)
+  local last = seat.out[#seat.out]
+  if more and last.run == run.id then
+    last.count = last.count + 1
+  else
+    seat.g = seat.g + 1
+    seat.out[#seat.out + 1] = {
+      g = seat.g, run = run.id, count = 1, first = call_id, at = now, late = line.late_now(record),
+    }
+  end
+  record.virtual = max(record.virtual, run.tag)
+  run.tag = run.tag + line.cost(run.units, terms)
+  run.count = run.count - 1
+  place.tag, place.count = run.tag, run.count
+end
+
+local function run_of(seat, id)
+  for index, run in ipairs(seat.runs) do
+    if run.id == id then
+      return run, index
+    end
+  end
+end
+
+local function fall_in(waiting, first)
+  local at = first
+  while at + 1 <= #waiting and line.is_before(waiting[at + 1], waiting[at]) do
+    waiting[at], waiting[at + 1] = waiting[at + 1], waiting[at]
+    at = at + 1
+  end
+end
+
+-- Returns the sessions that got something, the first places, whether more stand behind them, and whether more is to do.
+function line.serve(record, sid, seat, terms, now)
+  local _, shut_until = header.gate(record, terms, now)
+  local is_open = shut_until <= now
+  local heads, last = line.heads(record, sid, seat, terms)
+  local waiting = {unpack(heads)}
+  local head
+  local woken, wakes = {}, {}
+  local first, granted = 1, 0
+  while first <= #waiting and is_open and granted < MOST_GRANTS and line.has_room(record, terms, now) do
+    local place = waiting[first]
+    if not fits(record, terms, place) or (head and not spares(record, terms, place, head)) then
+      if not head then
+        head = {units = place.units, starts_at = now + line.windows_free_in(record, terms, place.units, now)}
+      end
+      first = first + 1
+    else
+      local other = parts.seat_of(record, place.sid, terms)
+      place.run = place.run or run_of(other, place.id)
+      grant_one(record, other, place, terms, now, woken[place.sid])
+      granted = granted + 1
+      if not woken[place.sid] and place.sid ~= sid then
+        wakes[#wakes + 1] = place.sid
+      end
+      woken[place.sid] = true
+      if place.count == 0 then
+        first = first + 1
+        local run, index = run_of(other, place.id)
+        table.remove(other.runs, index)
+        parts.left_line(record, run.key)
+      elseif last and line.is_before(last, place) then
+        first = first + 1
+      else
+        fall_in(waiting, first)
+      end
+    end
+  end
+  local more = granted > 0 and (first <= #waiting or last) and line.has_room(record, terms, now)
+  return wakes, heads, last, more
+end
