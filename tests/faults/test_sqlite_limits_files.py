@@ -89,11 +89,11 @@ def test_ledger_and_limits_refuse_the_file_of_each_other(tmp_path: Path) -> None
 def test_a_newer_schema_is_refused_and_names_both_numbers(path: Path, store: SqliteLimits) -> None:
     define(store, 1)
     store.close()
-    _execute(path, "PRAGMA user_version = 2")
+    _execute(path, "PRAGMA user_version = 3")
     with SqliteLimits(path) as newer:
         message = refused(newer, SchemaTooNew)
-    assert "schema 2" in message
-    assert "knows 1" in message
+    assert "schema 3" in message
+    assert "knows 2" in message
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_cut_file_is_refused(path: Path) -> None:
 def test_a_record_that_cannot_be_read_is_refused_and_others_are_not(path: Path, store: SqliteLimits) -> None:
     define(store, 1)
     define(store, 1, name="other")
-    _execute(path, "UPDATE limits SET record = '{' WHERE name = 'api'")
+    _execute(path, "UPDATE limits SET head = '{' WHERE name = 'api'")
     with pytest.raises(StoreCorrupt, match="limit 'api'"):
         process(store, "me").wants()
     assert stored(store, "other")["eras"]

@@ -5,24 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import rule, run_state_machine_as_test
 
-from forebay.model.limit import Limit
 from forebay.model.limit_record import Record
-from forebay.rules import limit_actions
 from forebay.stores.limit_base import Step
 from forebay.stores.postgres.limits import PostgresLimits
-from forebay.stores.sql import limit_parts, limit_step
 from forebay.stores.sqlite.boot_clock import Moment
 from forebay.stores.sqlite.limits import SqliteLimits
 from forebay.testing.limits.hand_clock import HandClock
 from tests.property.machines import FUZZ, short_and_long
-from tests.property.test_lua_equals_rules import Both, _different, layer, limits
+from tests.property.test_lua_equals_rules import Both, _different
 from tests.servers.fresh import fresh_database, fresh_name
 from tests.servers.server import Server
 
@@ -73,7 +69,7 @@ class BothInSql(Both):
         every=st.sampled_from([0, 1]),
         units=st.sampled_from([{}, {"calls": 1}, {"calls": 1, "pages": 5}]),
     )
-    def a_crowd_joins(  # noqa: PLR0913 - what crowds differ in
+    def a_crowd_joins(
         self, count: int, callers: int, keys: int, *, confirms: bool, every: int, units: dict[str, int]
     ) -> None:
         for number in range(count):
@@ -86,7 +82,11 @@ class BothInSql(Both):
             self._ask(sid, said)
             self._move(every)
 
-    @rule(which=st.integers(0, CROWD - 1), outcome=st.sampled_from(["ok", "timed_out", "unsent"]), move=st.sampled_from([0, 100, 3001, 15_001, 62_000]))
+    @rule(
+        which=st.integers(0, CROWD - 1),
+        outcome=st.sampled_from(["ok", "timed_out", "unsent"]),
+        move=st.sampled_from([0, 100, 3001, 15_001, 62_000]),
+    )
     def one_of_the_crowd_asks(self, which: int, outcome: str, move: int) -> None:
         self._move(move)
         sid = f"crowd{which}"

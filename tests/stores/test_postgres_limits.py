@@ -50,7 +50,7 @@ class TestPostgresLimits(LimitStoreSuite):
         self.others.append(opened)
         return opened
 
-    def test_a_limit_is_one_row(self, store: PostgresLimits, a: Process) -> None:
+    def test_a_limit_has_one_header(self, store: PostgresLimits, a: Process) -> None:
         define(store, 2, [(3, 1.0)])
         a.wants(5)
         with psycopg.connect(self.url) as admin:
@@ -131,7 +131,7 @@ class TestPostgresLimits(LimitStoreSuite):
     def test_a_record_that_is_none_is_said_to_be_that(self, store: PostgresLimits, a: Process) -> None:
         define(store, 1)
         with psycopg.connect(self.url, autocommit=True) as admin:
-            admin.execute("UPDATE forebay_limits SET record = '{' WHERE environment = %s", (store._environment,))
+            admin.execute("UPDATE forebay_limits SET head = '{' WHERE environment = %s", (store._environment,))
             with pytest.raises(StoreCorrupt, match="Delete its row"):
                 a.asks()
             admin.execute("DELETE FROM forebay_limits WHERE environment = %s", (store._environment,))

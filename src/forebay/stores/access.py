@@ -23,6 +23,13 @@ def too_old(what: str, place: str, found: int, known: int) -> SchemaTooOld:
     )
 
 
+def too_old_limits(place: str, found: int, known: int) -> SchemaTooOld:
+    return SchemaTooOld(
+        f"The limits in {place} have schema {found}; this Forebay needs {known}.",
+        remedy="Upgrade what uses them: the first program that uses a limit migrates them, and older ones are refused.",
+    )
+
+
 def too_new(what: str, place: str, found: int, known: int) -> SchemaTooNew:
     return SchemaTooNew(
         f"The {what} in {place} has schema {found}; this Forebay knows {known}.",

@@ -20,6 +20,7 @@ from forebay.model.limit_record import Answer, Ask, Grant, Record
 from forebay.model.names import check_name
 from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.rules import admission
+from forebay.stores.access import too_old_limits
 from forebay.stores.limit_base import Step, Wake
 from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server
@@ -71,7 +72,7 @@ class PostgresLimits:
         _OPEN.add(self)
 
     def _open(self) -> None:
-        self._has_table = False
+        self._has_tables = False
         self._migrating = threading.Lock()
         self._links = Links(self._server)
         # Of its own: a heartbeat must not wait behind anything.
@@ -113,7 +114,7 @@ class PostgresLimits:
             limit_rows.write(link, locked.header.id, decided.changes, told)
             return decided.answer
 
-        return self._using(links, use, missing=lambda now: admission.unknown(self._now().at(now)))
+        return self._using(links, use, lambda now: admission.unknown(self._now().at(now)), migrates=True)
 
     def _now(self) -> Clock:
         return Clock(None if self._clock is None else self._clock(), self.shift)
@@ -175,39 +176,55 @@ class PostgresLimits:
         def missing(now: int) -> Record | None:
             if step(None, self._now().at(now)) is None:
                 return None
-            self._make_table()
+            self._make_tables()
             return self.change(limit, step)
 
         key = Key(self._environment, limit)
-        return self._using(self._links, use, missing=missing)
+        return self._using(self._links, use, missing, migrates=True)
 
     def names(self) -> list[str]:
         return self._using(self._links, lambda link: limit_rows.names(link, self._environment), missing=lambda _: [])
 
-    def _using(self, links: Links, use: Callable[[Link], T], missing: Callable[[int], T]) -> T:
-        """Use the table; where there is none, also if somebody has dropped it meanwhile, `missing` answers.
+    def _using(
+        self, links: Links, use: Callable[[Link], T], missing: Callable[[int], T], *, migrates: bool = False
+    ) -> T:
+        """Use the tables; where there are none, also if somebody has dropped them meanwhile, `missing` answers.
 
-        `missing` is told the server's clock. Only `change` makes a table: whoever looks leaves the database as it is.
+        `missing` is told the server's clock. Only `change` makes tables, and only what uses a limit migrates older
+        ones: whoever looks leaves the database as it is.
         """
         try:
             with links.use() as link:
-                if self._found_table(link):
+                found = self._found_schema(link)
+                if found == schema.LIMITS.newest:
                     return use(link)
                 now = limit_rows.server_clock(link)
         except StoreCorrupt as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise
-            self._has_table = False
+            self._has_tables = False
             with links.use() as link:
-                now = limit_rows.server_clock(link)
-        return missing(now)
+                now, found = limit_rows.server_clock(link), self._found_schema(link)
+        if found == 0:
+            return missing(now)
+        if found == schema.LIMITS.newest:
+            raise StoreCorrupt(
+                f"Of the tables of limits in {self._server.place} some are gone.",
+                remedy="Drop forebay_limits: limits are then learned anew.",
+            )
+        if not migrates:
+            raise too_old_limits(self._server.place, found, schema.LIMITS.newest)
+        self._make_tables()
+        return self._using(links, use, missing)
 
-    def _found_table(self, link: Link) -> bool:
-        if not self._has_table:
-            self._has_table = schema.LIMITS.version(link, self._server.place) == schema.LIMITS.newest
-        return self._has_table
+    def _found_schema(self, link: Link) -> int:
+        if self._has_tables:
+            return schema.LIMITS.newest
+        found = schema.LIMITS.version(link, self._server.place)
+        self._has_tables = found == schema.LIMITS.newest
+        return found
 
-    def _make_table(self) -> None:
+    def _make_tables(self) -> None:
         with self._migrating, self._links.use() as link:
             schema.LIMITS.prepare(link, self._server.place, Access.INIT)
 

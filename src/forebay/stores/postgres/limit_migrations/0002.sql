@@ -4,6 +4,9 @@
 -- `people` change only when a person or a program changes the limit. `older` is the record as schema 1 kept it, until
 -- the first step that changes it. All texts are JSON. Pages are left half empty, so that the next version of a row lies
 -- in the same page and the last one is cleared away without a vacuum.
+-- Whoever has dropped the headers has left nothing of use.
+DROP TABLE IF EXISTS forebay_limit_sessions, forebay_limit_calls, forebay_limit_runs, forebay_limit_tails,
+    forebay_limit_windows;
 ALTER TABLE forebay_limits RENAME COLUMN record TO older;
 ALTER TABLE forebay_limits
     ALTER COLUMN older SET DEFAULT '',

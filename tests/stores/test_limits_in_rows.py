@@ -1,0 +1,343 @@
+"""SQL stores keep a limit in rows: older records become rows, a step reads few of them, and lost ones are noticed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from forebay.errors import SchemaTooOld, StoreError
+from forebay.model.limit_record import Record
+from forebay.stores.memory.limits import MemoryLimits
+from forebay.stores.postgres import limit_rows as postgres_rows
+from forebay.stores.postgres import schema as postgres_schema
+from forebay.stores.postgres.limits import PostgresLimits
+from forebay.stores.sql import limit_parts, limit_step
+from forebay.stores.sqlite import limit_rows as sqlite_rows
+from forebay.stores.sqlite import schema as sqlite_schema
+from forebay.stores.sqlite.boot_clock import Moment
+from forebay.stores.sqlite.limits import SqliteLimits
+from forebay.testing.limits.case import define, problems, stored
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.process import LIMIT, Process
+from tests.servers.fresh import fresh_database
+from tests.servers.server import Server
+
+TABLES = ("sessions", "calls", "runs", "tails", "windows")
+SOON = limit_parts.CHECKED_EVERY + 2
+
+
+class SqliteGround:
+    """A file, and what can be done to it behind the store's back."""
+
+    reader = sqlite_rows.LimitReader
+    headers = "limits"
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "limits.db"
+
+    def open(self, clock: HandClock) -> SqliteLimits:
+        return SqliteLimits(self.path, clock=lambda: Moment("boot", clock(), clock()))
+
+    def execute(self, statement: str, *arguments: object) -> list[Any]:
+        db = apsw.Connection(str(self.path))
+        try:
+            return list(db.execute(statement, arguments))
+        finally:
+            db.close()
+
+    def table(self, name: str) -> str:
+        return f"limit_{name}"
+
+    def keep_as_schema_1(self, record: Record, clock: HandClock) -> None:
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute(sqlite_schema.migrations(sqlite_schema.LIMITS)[1])
+        self.execute(f"PRAGMA application_id = {sqlite_schema.LIMITS.application_id}")
+        self.execute("PRAGMA user_version = 1")
+        add = "INSERT INTO limits VALUES ('default', ?, 7, ?, ?, 'boot', ?, ?)"
+        self.execute(add, LIMIT, json.dumps(record), clock(), clock(), clock())
+
+    old_read = "SELECT version, record, raw, boot, ticks, wall FROM limits WHERE environment = 'default'"
+    refusals = (apsw.SQLError,)
+
+
+class PostgresGround:
+    """The same of a database."""
+
+    reader = postgres_rows.LimitReader
+    headers = "forebay_limits"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def open(self, clock: HandClock) -> PostgresLimits:
+        return PostgresLimits(self.url, clock=clock)
+
+    def execute(self, statement: str, *arguments: object) -> list[Any]:
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            done = admin.execute(statement.replace("?", "%s"), arguments)
+            return done.fetchall() if done.description else []
+
+    def table(self, name: str) -> str:
+        return f"forebay_limit_{name}"
+
+    def keep_as_schema_1(self, record: Record, clock: HandClock) -> None:
+        self.execute(postgres_schema.LIMITS.migrations[1])
+        self.execute("COMMENT ON TABLE forebay_limits IS 'Forebay limits, schema 1'")
+        self.execute("INSERT INTO forebay_limits VALUES ('default', ?, ?)", LIMIT, json.dumps(record))
+
+    old_read = "SELECT record FROM forebay_limits WHERE environment = 'default'"
+    refusals = (psycopg.errors.UndefinedColumn,)
+
+
+Ground = SqliteGround | PostgresGround
+SqlLimits = SqliteLimits | PostgresLimits
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
+    if request.param == "sqlite":
+        yield SqliteGround(tmp_path)
+        return
+    server: Server = request.getfixturevalue("postgres_server")
+    with fresh_database(server) as url:
+        yield PostgresGround(url)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def store(ground: Ground, clock: HandClock) -> Iterator[SqlLimits]:
+    opened = ground.open(clock)
+    yield opened
+    opened.close()
+
+
+# What an older program left.
+
+
+def record_of_schema_1(clock: HandClock) -> tuple[Record, Process, Process]:
+    """A record as the first builds kept it, with what the processes know that made it."""
+    memory = MemoryLimits(clock=clock)
+    define(memory, 2, [(9, 60.0)])
+    holder, waiter, dead = (Process(memory, clock, sid) for sid in ("holder", "waiter", "dead"))
+    dead.wants(1)
+    clock.move(1)
+    holder.wants(1, key="k")
+    clock.move(16_000)
+    holder.beats()
+    waiter.wants(3, key="k")
+    waiter.wants(1, front=True)
+    record = copy.deepcopy(stored(memory))
+    del record["tails"]  # type: ignore[misc]
+    for seat in record["seats"].values():
+        del seat["due"]  # type: ignore[misc]
+    return record, holder, waiter
+
+
+def test_an_older_record_becomes_rows(ground: Ground, clock: HandClock) -> None:
+    record, holder, waiter = record_of_schema_1(clock)
+    ground.keep_as_schema_1(record, clock)
+    store = ground.open(clock)
+    if isinstance(ground, PostgresGround):
+        with pytest.raises(SchemaTooOld, match="schema 1"):
+            store.read(LIMIT)
+    store.change("other", lambda _, __: None)  # migrates
+    found = stored(store)
+    assert found["tails"]["k"]["runs"] == 1
+    assert {sid: seat["due"] == seat["until"] for sid, seat in found["seats"].items()} == {
+        "dead": False,
+        "holder": True,
+        "waiter": True,
+    }
+    holder.store = waiter.store = store
+    assert holder.gives_back([*holder.calls]) == []
+    assert waiter.exchanges()["gen"] == 1
+    assert len(waiter.calls) == 1
+    assert store.check(LIMIT) == []
+    assert ground.execute(f"SELECT older FROM {ground.headers} WHERE name = ?", LIMIT) == [("",)]
+    store.close()
+
+
+def test_a_program_of_before_is_refused(ground: Ground, clock: HandClock) -> None:
+    store = ground.open(clock)
+    define(store, 1)
+    with pytest.raises(ground.refusals):
+        ground.execute(ground.old_read)
+    store.close()
+
+
+# What a step reads.
+
+
+def crowd(store: SqlLimits, clock: HandClock, count: int) -> list[Process]:
+    define(store, 1)
+    everybody = [Process(store, clock, f"p{number:02}") for number in range(count)]
+    for each in everybody:
+        each.wants()
+    return everybody
+
+
+def test_a_step_never_reads_all_of_a_limit(
+    ground: Ground, store: SqlLimits, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everybody = crowd(store, clock, 50)
+    read: list[int] = []
+    parts = ground.reader.parts
+
+    def counted(self: Any, want: limit_parts.Wanted) -> limit_parts.Parts:  # noqa: ANN401 - either reader
+        found = parts(self, want)
+        read.append(sum(len(rows) for rows in found[:7]))
+        return found
+
+    def whole(_: object) -> None:
+        raise AssertionError("a step has read all rows")
+
+    monkeypatch.setattr(ground.reader, "parts", counted)
+    monkeypatch.setattr(ground.reader, "whole", whole)
+    for _ in range(5):
+        held = next(each for each in everybody if each.calls)
+        held.gives_back([*held.calls])
+        held.wants()
+        for each in everybody:
+            each.beats()
+    monkeypatch.undo()
+    assert max(read) < 50
+    assert store.check(LIMIT) == []
+
+
+def test_a_process_pays_for_the_calls_that_it_names(
+    ground: Ground, store: SqlLimits, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(store, 300)
+    busy = Process(store, clock, "busy")
+    while len(busy.calls) < 300:
+        busy.wants(300 - len(busy.calls))
+        busy.line.clear()
+    read: list[int] = []
+    parts = ground.reader.parts
+
+    def counted(self: Any, want: limit_parts.Wanted) -> limit_parts.Parts:  # noqa: ANN401 - either reader
+        found = parts(self, want)
+        read.append(len(found.calls))
+        return found
+
+    monkeypatch.setattr(ground.reader, "parts", counted)
+    busy.gives_back([*busy.calls][:3])
+    assert read == [3]
+
+
+# What is lost.
+
+
+def noticed(store: SqlLimits, clock: HandClock) -> tuple[int, int]:
+    """Let newcomers ask until all rows were counted; the generation, and how many calls they got in all."""
+    got = 0
+    for number in range(SOON):
+        newcomer = Process(store, clock, f"newcomer{number % 2}")
+        got += len(newcomer.wants())
+    return stored(store)["gen"], got
+
+
+def half_full(store: SqlLimits, clock: HandClock) -> None:
+    define(store, 3, [(5, 3600.0)])
+    holder, waiter = Process(store, clock, "holder"), Process(store, clock, "waiter")
+    holder.wants(2)
+    holder.gives_back([*holder.calls][:1])
+    define(store, 2, [(5, 3600.0)])
+    waiter.wants(3)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_that_somebody_deletes_are_a_loss_and_nobody_gets_more(
+    table: str, ground: Ground, store: SqlLimits, clock: HandClock
+) -> None:
+    half_full(store, clock)
+    held = sum(len(seat["calls"]) for seat in stored(store)["seats"].values())
+    ground.execute(f"DELETE FROM {ground.table(table)}")
+    assert store.check(LIMIT) != []
+    gen, got = noticed(store, clock)
+    assert gen > 1
+    assert got + held <= 2
+    assert stored(store)["hold"] > clock()
+    assert store.check(LIMIT) == []
+    assert problems(stored(store)) == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_of_another_time_are_a_loss(table: str, ground: Ground, store: SqlLimits, clock: HandClock) -> None:
+    """As after a backup of some of the tables was restored: here those that are there twice."""
+    half_full(store, clock)
+    name = ground.table(table)
+    columns = {
+        "sessions": ("sid", "sid || '-old'"),
+        "calls": ("id", "id + 1000"),
+        "runs": ("id", "id + 1000"),
+        "tails": ("key", "key || ' '"),
+        "windows": ("name", "name || '0'"),
+    }
+    column, other = columns[table]
+    rest = {
+        "sessions": "limit_id, until, due, n, g, next, label, open, out",
+        "calls": "limit_id, sid, at, until, units, key, label",
+        "runs": "limit_id, sid, state, tag, tick, callers, units, key, label, next, g",
+        "tails": "limit_id, tag, runs",
+        "windows": "limit_id, entries",
+    }[table]
+    ground.execute(f"INSERT INTO {name} ({column}, {rest}) SELECT {other}, {rest} FROM {name}")
+    gen, got = noticed(store, clock)
+    assert gen > 1
+    assert got <= 1
+    assert store.check(LIMIT) == []
+
+
+def _trusts_the_rows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_parts, "_check", lambda *_: None)
+    patch.setattr(limit_parts, "_check_calls", lambda *_: 0)
+    patch.setattr(limit_step, "_problems", lambda *_: [])
+
+
+@pytest.mark.parametrize("table", ["sessions", "calls", "windows"])
+def test_a_store_that_trusts_its_rows_is_found_out(
+    table: str, ground: Ground, store: SqlLimits, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _trusts_the_rows(monkeypatch)
+    half_full(store, clock)
+    ground.execute(f"DELETE FROM {ground.table(table)}")
+    gen, _ = noticed(store, clock)
+    assert gen == 1
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "UPDATE {headers} SET placed = placed + 1",
+        "UPDATE {sessions} SET open = open + 1",
+        "UPDATE {runs} SET state = 2",
+        "UPDATE {runs} SET next = next + 1",
+        "UPDATE {tails} SET runs = runs + 1",
+    ],
+)
+def test_the_check_finds_a_mistake(mistake: str, ground: Ground, store: SqlLimits, clock: HandClock) -> None:
+    half_full(store, clock)
+    assert store.check(LIMIT) == []
+    ground.execute(mistake.format(headers=ground.headers, **{name: ground.table(name) for name in TABLES}))
+    assert store.check(LIMIT) != []
+
+
+def test_a_limit_that_is_deleted_takes_its_rows_along(ground: Ground, store: SqlLimits, clock: HandClock) -> None:
+    half_full(store, clock)
+    ground.execute(f"DELETE FROM {ground.headers}")
+    with pytest.raises((AssertionError, StoreError)):
+        stored(store)
+    define(store, 2)
+    assert [ground.execute(f"SELECT count(*) FROM {ground.table(name)}") for name in TABLES] == [[(0,)]] * len(TABLES)
