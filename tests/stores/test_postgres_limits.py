@@ -13,6 +13,7 @@ import pytest
 from forebay.errors import SchemaTooNew, StoreCorrupt
 from forebay.model.limit_record import Grant, Record
 from forebay.stores.limit_base import LimitStore
+from forebay.stores.postgres import limits
 from forebay.stores.postgres.limits import PostgresLimits
 from forebay.testing.limits import LimitStoreSuite
 from forebay.testing.limits.case import define, known
@@ -99,8 +100,9 @@ class TestPostgresLimits(LimitStoreSuite):
         assert told[0] >= int(until)
 
     def test_a_hand_over_that_is_too_long_to_be_told_is_hinted_at(
-        self, store: PostgresLimits, a: Process, b: Process
+        self, store: PostgresLimits, a: Process, b: Process, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(limits, "_MAX_PAYLOAD", 1000)
         define(store, 1000)
         held = a.wants(1000)
         for _ in range(300):

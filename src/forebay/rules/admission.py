@@ -300,9 +300,9 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
 
     Only the first places are looked at, and a run that moves behind them is looked at by the next step.
     """
-    line = state.grantable(record, terms, asking=sid)
+    line, unconfirmed = state.standing(record, terms, asking=sid)
     heads = line[: state.HEADS]
-    unconfirmed = state.unconfirmed(record, terms, asking=sid)[: state.HEADS]
+    unconfirmed = unconfirmed[: state.HEADS]
     last = state.order(heads[-1]) if len(line) > state.HEADS else state.horizon(record)
     waiting = [*heads]
     used = state.in_flight(record)

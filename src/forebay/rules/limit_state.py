@@ -200,11 +200,11 @@ def rest_of(record: Record) -> Rest:
 
 def session_count(record: Record) -> int:
     """Return how many sessions are alive, or have ended so recently that nobody has noticed yet."""
-    return rest_of(record)["sessions"] + sum(seat["due"] == seat["until"] for seat in record["seats"].values())
+    return rest_of(record)["sessions"] + sum([seat["due"] == seat["until"] for seat in record["seats"].values()])
 
 
 def waiting_count(record: Record) -> int:
-    counts = (run["count"] for seat in record["seats"].values() for run in seat["runs"])
+    counts = [run["count"] for seat in record["seats"].values() for run in seat["runs"]]
     return rest_of(record)["waiting"] + sum(counts)
 
 
@@ -213,7 +213,7 @@ def nobody_waits(record: Record) -> bool:
 
 
 def in_flight(record: Record) -> int:
-    return rest_of(record)["used"] + sum(len(seat["calls"]) for seat in record["seats"].values())
+    return rest_of(record)["used"] + sum([len(seat["calls"]) for seat in record["seats"].values()])
 
 
 def cut_off_sid(sid: str) -> str:
@@ -227,7 +227,7 @@ def is_cut_off(sid: str) -> bool:
 
 def cut_off_count(record: Record) -> int:
     """How many calls in flight were cut off: nobody waits for them, but the provider may still work on them."""
-    known = sum(len(seat["calls"]) for sid, seat in record["seats"].items() if is_cut_off(sid))
+    known = sum(len(seat["calls"]) for sid, seat in record["seats"].items() if seat["calls"] and is_cut_off(sid))
     return rest_of(record)["cut_off"] + known
 
 
@@ -261,53 +261,51 @@ def horizon(record: Record) -> tuple[int, int] | None:
 
 def line(record: Record) -> list[Place]:
     """All runs that the record has, in the order in which they are served."""
-    return sorted((Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]), key=order)
+    places = [Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]]
+    places.sort(key=order)
+    return places
 
 
 def order(place: Place) -> tuple[int, int]:
     return place.run["tag"], place.run["tick"]
 
 
-def grantable(record: Record, terms: Terms, *, asking: str = "") -> list[Place]:
-    """Return the runs that may be served, in order, as far as none is missing: too large ones hold up nobody.
+class Standing(NamedTuple):
+    """The line as a step sees it: runs that may be served, as far as none is missing, and those that may not yet.
 
-    A session that has not confirmed its last grants gets no more, unless it is the one that asks.
+    A session that has not confirmed its last grants gets no more, unless it is the one that asks. Runs that are too
+    large hold up nobody, and are in neither list.
     """
-    last = horizon(record)
-    return [
-        place
-        for place in line(record)
-        if (last is None or order(place) <= last) and _may_be_granted(record, terms, place, asking)
-    ]
+
+    grantable: list[Place]
+    unconfirmed: list[Place]
 
 
-def unconfirmed(record: Record, terms: Terms, *, asking: str) -> list[Place]:
-    """Return the runs whose sessions have to confirm what they were granted first, in order."""
-    return [
-        place
-        for place in line(record)
-        if not too_large(terms, place.run["units"]) and not _may_be_granted(record, terms, place, asking)
-    ]
-
-
-def _may_be_granted(record: Record, terms: Terms, place: Place, asking: str) -> bool:
-    confirmed = place.sid == asking or not record["seats"][place.sid]["out"]
-    return confirmed and not too_large(terms, place.run["units"])
+def standing(record: Record, terms: Terms, *, asking: str) -> Standing:
+    seats, last = record["seats"], horizon(record)
+    found = Standing([], [])
+    for place in line(record):
+        if too_large(terms, place.run["units"]):
+            continue
+        if place.sid != asking and seats[place.sid]["out"]:
+            found.unconfirmed.append(place)
+        elif last is None or order(place) <= last:
+            found.grantable.append(place)
+    return found
 
 
 def rank(record: Record, terms: Terms, tag: int) -> int:
     """Return how many runs stand before a place."""
-    known = sum(
-        run["tag"] < tag and not too_large(terms, run["units"])
-        for seat in record["seats"].values()
-        for run in seat["runs"]
-    )
-    return rest_of(record)["before"] + known
+    before = [run for seat in record["seats"].values() for run in seat["runs"] if run["tag"] < tag]
+    return rest_of(record)["before"] + sum(not too_large(terms, run["units"]) for run in before)
 
 
 def too_large(terms: Terms, units: dict[str, int]) -> bool:
     """Whether it could never be granted; such a one holds up nobody."""
-    return any(0 < bound["n"] < units.get(bound["unit"], 0) for bound in terms["windows"])
+    for bound in terms["windows"]:  # noqa: SIM110 - asked of every place in line, mostly without windows
+        if 0 < bound["n"] < units.get(bound["unit"], 0):
+            return True
+    return False
 
 
 def windows_free_in(record: Record, terms: Terms, units: dict[str, int], now: int) -> int:

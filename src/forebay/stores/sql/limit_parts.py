@@ -60,6 +60,14 @@ def wanted(ask: Ask) -> Wanted:
     )
 
 
+def likely_tag(header: Header, want: Wanted, runs: Sequence[RunRow], tails: Sequence[TailRow]) -> int:
+    """Return where the asker's first run will stand, most likely: where it stands, or behind the last of its key."""
+    own = [run.tag for run in runs if run.sid == want.sid]
+    if own:
+        return min(own)
+    return max([header.virtual, *(tail.tag for tail in tails if tail.key in want.keys[:1])])
+
+
 def may_only_beat(ask: Ask) -> bool:
     return ask["n"] == 0 and not ask["done"] and not ask["hints"]
 

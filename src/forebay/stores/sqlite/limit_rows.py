@@ -11,7 +11,7 @@ import apsw
 
 from forebay.stores.sql import limit_parts
 from forebay.stores.sql.limit_changes import Beat, Changes
-from forebay.stores.sql.limit_parts import Parts, Totals, Wanted
+from forebay.stores.sql.limit_parts import Before, Parts, Totals, Wanted
 from forebay.stores.sql.limit_rows import (
     MAY_BE_GRANTED,
     NO_ROWS,
@@ -110,6 +110,11 @@ class LimitReader:
             heads = self._runs("line", MAY_BE_GRANTED, but, limit_parts.HEADS_READ)
             silent = self._runs("line", UNCONFIRMED, but, limit_parts.SILENT_READ)
         keys = {*want.keys, *(run.key for some in (runs, heads, silent) for run in some)}
+        tails = [tail for key in sorted(keys) for tail in self._tails("tail", key)]
+        before = None
+        if len(heads) == limit_parts.HEADS_READ or len(silent) == limit_parts.SILENT_READ:
+            tag = limit_parts.likely_tag(self._header, want, runs, tails)
+            before = Before(tag, self.before(tag))
         return Parts(
             sessions,
             runs,
@@ -117,9 +122,9 @@ class LimitReader:
             heads,
             silent,
             self._sessions("later_session", self._now, want.sid),
-            [tail for key in sorted(keys) for tail in self._tails("tail", key)],
+            tails,
             _rows(self._db, "windows", self._limit),
-            None,
+            before,
             self._totals() if self._header.version % limit_parts.CHECKED_EVERY == 0 else None,
         )
 
