@@ -14,6 +14,7 @@ import pytest
 
 from forebay.errors import SchemaTooOld, StoreError
 from forebay.model.limit_record import Record
+from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.stores.memory.limits import MemoryLimits
 from forebay.stores.postgres import limit_rows as postgres_rows
 from forebay.stores.postgres import schema as postgres_schema
@@ -60,10 +61,10 @@ class SqliteGround:
         self.execute(sqlite_schema.migrations(sqlite_schema.LIMITS)[1])
         self.execute(f"PRAGMA application_id = {sqlite_schema.LIMITS.application_id}")
         self.execute("PRAGMA user_version = 1")
-        add = "INSERT INTO limits VALUES ('default', ?, 7, ?, ?, 'boot', ?, ?)"
-        self.execute(add, LIMIT, json.dumps(record), clock(), clock(), clock())
+        add = "INSERT INTO limits VALUES (?, ?, 7, ?, ?, 'boot', ?, ?)"
+        self.execute(add, DEFAULT_ENVIRONMENT, LIMIT, json.dumps(record), clock(), clock(), clock())
 
-    old_read = "SELECT version, record, raw, boot, ticks, wall FROM limits WHERE environment = 'default'"
+    old_read = "SELECT version, record, raw, boot, ticks, wall FROM limits"
     refusals = (apsw.SQLError,)
 
 
@@ -90,9 +91,9 @@ class PostgresGround:
     def keep_as_schema_1(self, record: Record, clock: HandClock) -> None:
         self.execute(postgres_schema.LIMITS.migrations[1])
         self.execute("COMMENT ON TABLE forebay_limits IS 'Forebay limits, schema 1'")
-        self.execute("INSERT INTO forebay_limits VALUES ('default', ?, ?)", LIMIT, json.dumps(record))
+        self.execute("INSERT INTO forebay_limits VALUES (?, ?, ?)", DEFAULT_ENVIRONMENT, LIMIT, json.dumps(record))
 
-    old_read = "SELECT record FROM forebay_limits WHERE environment = 'default'"
+    old_read = "SELECT record FROM forebay_limits"
     refusals = (psycopg.errors.UndefinedColumn,)
 
 
@@ -282,7 +283,7 @@ def test_rows_of_another_time_are_a_loss(table: str, ground: Ground, store: SqlL
         "sessions": ("sid", "sid || '-old'"),
         "calls": ("id", "id + 1000"),
         "runs": ("id", "id + 1000"),
-        "tails": ("key", "key || ' '"),
+        "tails": ("key", "'\"other\"'"),
         "windows": ("name", "name || '0'"),
     }
     column, other = columns[table]

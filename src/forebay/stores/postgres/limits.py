@@ -96,7 +96,6 @@ class PostgresLimits:
         return False  # it decides here, with the record locked
 
     def _ask(self, links: Links, limit: str, ask: Ask) -> Answer:
-        check_name("session", ask["sid"])
         key, want, beats = Key(self._environment, limit), limit_parts.wanted(ask), limit_parts.may_only_beat(ask)
 
         def use(link: Link) -> Answer:

@@ -35,7 +35,9 @@ CREATE TABLE forebay_limit_sessions (
     out text NOT NULL,
     PRIMARY KEY (limit_id, sid)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-CREATE INDEX forebay_limit_sessions_due ON forebay_limit_sessions (limit_id, due, sid);
+-- Partial, though every row is in it: while a table is empty all its indexes look as cheap, and whoever seeks a session
+-- must not take this one and read all of a limit.
+CREATE INDEX forebay_limit_sessions_due ON forebay_limit_sessions (limit_id, due, sid) WHERE due >= 0;
 
 -- Calls that were granted and have not been given back.
 CREATE TABLE forebay_limit_calls (
@@ -67,7 +69,7 @@ CREATE TABLE forebay_limit_runs (
     g bigint NOT NULL,
     PRIMARY KEY (limit_id, sid, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-CREATE INDEX forebay_limit_runs_line ON forebay_limit_runs (limit_id, state, tag, tick);
+CREATE INDEX forebay_limit_runs_line ON forebay_limit_runs (limit_id, state, tag, tick) WHERE state < 2;
 
 -- The place behind the last run of each key of callers, and how many runs it has.
 CREATE TABLE forebay_limit_tails (

@@ -1,7 +1,7 @@
 -- Reads the rows that an exchange needs, after the header was locked.
--- Arguments: limit, session, ids of calls (JSON), keys (JSON), the session of calls that were cut off or '', the clock in
--- milliseconds instead of the server's or null, milliseconds to add to it, and at most how many sessions that are due,
--- runs that may be granted, and runs that may not.
+-- Arguments: limit, session, ids of calls (JSON), keys (JSON), the session of calls that were cut off or '', the clock
+-- in milliseconds instead of the server's or null, milliseconds to add to it, and at most how many sessions that are
+-- due, runs that may be granted, and runs that may not.
 -- Reply: one row, as JSON: sessions, runs, calls, heads, silent, later, tails, windows, and what stands before the
 -- asker's first run (tag, runs), or null where nobody needs it.
 -- Rows are found by arrays of ids: a join might read all rows of the limit.
@@ -11,10 +11,11 @@ WITH header AS MATERIALIZED (
     FROM forebay_limits WHERE id = $1::bigint
 ), due AS MATERIALIZED (
     SELECT * FROM forebay_limit_sessions
-    WHERE limit_id = $1::bigint AND due <= (SELECT now FROM header) AND sid <> $2
+    WHERE limit_id = $1::bigint AND due <= (SELECT now FROM header) AND due >= 0 AND sid <> $2
     ORDER BY limit_id, due, sid LIMIT $8::bigint
 ), known AS MATERIALIZED (
-    SELECT * FROM forebay_limit_runs WHERE limit_id = $1::bigint AND sid = ANY(ARRAY(SELECT $2 UNION ALL SELECT sid FROM due))
+    SELECT * FROM forebay_limit_runs
+    WHERE limit_id = $1::bigint AND sid = ANY(ARRAY(SELECT $2 UNION ALL SELECT sid FROM due))
 ), heads AS MATERIALIZED (
     SELECT * FROM forebay_limit_runs
     WHERE limit_id = $1::bigint AND state = 0 AND sid <> $2 AND sid NOT IN (SELECT sid FROM due)
@@ -44,10 +45,13 @@ SELECT
             WHERE limit_id = $1::bigint AND sid = ANY(ARRAY(SELECT $5 UNION ALL SELECT sid FROM due))) AS calls),
     (SELECT json_agg(json_build_array(sid, id, state, tag, tick, callers, units, key, label, next, g)) FROM heads),
     (SELECT json_agg(json_build_array(sid, id, state, tag, tick, callers, units, key, label, next, g)) FROM silent),
-    (SELECT json_build_array(json_build_array(sid, until, due, n, g, next, label, open, out)) FROM forebay_limit_sessions
-        WHERE limit_id = $1::bigint AND due > (SELECT now FROM header) AND sid <> $2 ORDER BY limit_id, due, sid LIMIT 1),
+    (SELECT json_build_array(json_build_array(sid, until, due, n, g, next, label, open, out))
+        FROM forebay_limit_sessions
+        WHERE limit_id = $1::bigint AND due > (SELECT now FROM header) AND due >= 0 AND sid <> $2
+        ORDER BY limit_id, due, sid LIMIT 1),
     (SELECT json_agg(json_build_array(key, tag, runs)) FROM tails),
-    (SELECT json_agg(json_build_array(name, encode(entries, 'hex'))) FROM forebay_limit_windows WHERE limit_id = $1::bigint),
+    (SELECT json_agg(json_build_array(name, encode(entries, 'hex')))
+        FROM forebay_limit_windows WHERE limit_id = $1::bigint),
     (SELECT json_build_array(tag, (SELECT count(*) FROM forebay_limit_runs AS r
             WHERE r.limit_id = $1::bigint AND r.state = 0 AND r.tag < first.tag)
         + (SELECT count(*) FROM forebay_limit_runs AS r

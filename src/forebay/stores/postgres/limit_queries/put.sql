@@ -1,29 +1,31 @@
 -- Writes what a step has changed in a limit whose header is locked.
--- Arguments: limit, last, clock_offset, virtual, placed, head, and as JSON: sessions that are dropped, sessions, sessions
--- that were granted something and of which only places are known, runs that are dropped, runs, calls that are dropped,
--- calls, tails that are dropped, tails, windows that are dropped, windows. Reply: none.
+-- Arguments: limit, last, clock_offset, virtual, placed, head, and as JSON: sessions that are dropped, sessions,
+-- sessions that were granted something and of which only places are known, runs that are dropped, runs, calls that are
+-- dropped, calls, tails that are dropped, tails, windows that are dropped, windows. Reply: none.
 -- Rows are found by their places (ctid), which nobody else moves: a join might read all rows of the limit.
 WITH header AS (
     UPDATE forebay_limits SET version = version + 1, last = $2::bigint, clock_offset = $3::bigint, virtual = $4::bigint,
         placed = $5::bigint, head = $6
     WHERE id = $1::bigint
 ), dropped_sessions AS (
-    DELETE FROM forebay_limit_sessions WHERE limit_id = $1::bigint
-        AND sid = ANY(ARRAY(SELECT json_array_elements_text($7::json)))
+    DELETE FROM forebay_limit_sessions WHERE ctid = ANY(ARRAY(SELECT (
+        SELECT ctid FROM forebay_limit_sessions WHERE limit_id = $1::bigint AND sid = dropped
+    ) FROM json_array_elements_text($7::json) AS dropped))
 ), sessions AS (
     INSERT INTO forebay_limit_sessions (limit_id, sid, until, due, n, g, next, label, open, out)
     SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, (row ->> 4)::bigint,
         (row ->> 5)::bigint, row ->> 6, (row ->> 7)::bigint, row ->> 8
     FROM json_array_elements($8::json) AS row
-    ON CONFLICT (limit_id, sid) DO UPDATE SET until = excluded.until, due = excluded.due, n = excluded.n, g = excluded.g,
-        next = excluded.next, label = excluded.label, open = excluded.open, out = excluded.out
+    ON CONFLICT (limit_id, sid) DO UPDATE SET until = excluded.until, due = excluded.due, n = excluded.n,
+        g = excluded.g, next = excluded.next, label = excluded.label, open = excluded.open, out = excluded.out
 ), granted AS (
     UPDATE forebay_limit_sessions AS s
     SET next = (row ->> 1)::bigint, g = (row ->> 2)::bigint, out = row ->> 3, open = open + (row ->> 4)::bigint
     FROM json_array_elements($9::json) AS row WHERE s.limit_id = $1::bigint AND s.sid = row ->> 0
 ), held AS (
     UPDATE forebay_limit_runs AS r
-    SET state = 1, next = (SELECT (row ->> 1)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid),
+    SET state = 1,
+        next = (SELECT (row ->> 1)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid),
         g = (SELECT (row ->> 2)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid)
     WHERE limit_id = $1::bigint AND sid = ANY(ARRAY(SELECT row ->> 0 FROM json_array_elements($9::json) AS row))
         AND state = 0 AND NOT EXISTS (
@@ -31,7 +33,8 @@ WITH header AS (
             WHERE row ->> 0 = r.sid AND known::bigint = r.id)
 ), dropped_runs AS (
     DELETE FROM forebay_limit_runs WHERE ctid = ANY(ARRAY(SELECT (
-        SELECT ctid FROM forebay_limit_runs WHERE limit_id = $1::bigint AND sid = row ->> 0 AND id = (row ->> 1)::bigint
+        SELECT ctid FROM forebay_limit_runs
+        WHERE limit_id = $1::bigint AND sid = row ->> 0 AND id = (row ->> 1)::bigint
     ) FROM json_array_elements($10::json) AS row))
 ), runs AS (
     INSERT INTO forebay_limit_runs (limit_id, sid, id, state, tag, tick, callers, units, key, label, next, g)
@@ -43,7 +46,8 @@ WITH header AS (
         next = excluded.next, g = excluded.g
 ), dropped_calls AS (
     DELETE FROM forebay_limit_calls WHERE ctid = ANY(ARRAY(SELECT (
-        SELECT ctid FROM forebay_limit_calls WHERE limit_id = $1::bigint AND sid = row ->> 0 AND id = (row ->> 1)::bigint
+        SELECT ctid FROM forebay_limit_calls
+        WHERE limit_id = $1::bigint AND sid = row ->> 0 AND id = (row ->> 1)::bigint
     ) FROM json_array_elements($12::json) AS row))
 ), calls AS (
     INSERT INTO forebay_limit_calls (limit_id, sid, id, at, until, units, key, label)
@@ -53,15 +57,17 @@ WITH header AS (
     ON CONFLICT (limit_id, sid, id) DO UPDATE SET at = excluded.at, until = excluded.until, units = excluded.units,
         key = excluded.key, label = excluded.label
 ), dropped_tails AS (
-    DELETE FROM forebay_limit_tails WHERE limit_id = $1::bigint
-        AND key = ANY(ARRAY(SELECT json_array_elements_text($14::json)))
+    DELETE FROM forebay_limit_tails WHERE ctid = ANY(ARRAY(SELECT (
+        SELECT ctid FROM forebay_limit_tails WHERE limit_id = $1::bigint AND key = dropped
+    ) FROM json_array_elements_text($14::json) AS dropped))
 ), tails AS (
     INSERT INTO forebay_limit_tails (limit_id, key, tag, runs)
     SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint FROM json_array_elements($15::json) AS row
     ON CONFLICT (limit_id, key) DO UPDATE SET tag = excluded.tag, runs = excluded.runs
 ), dropped_windows AS (
-    DELETE FROM forebay_limit_windows WHERE limit_id = $1::bigint
-        AND name = ANY(ARRAY(SELECT json_array_elements_text($16::json)))
+    DELETE FROM forebay_limit_windows WHERE ctid = ANY(ARRAY(SELECT (
+        SELECT ctid FROM forebay_limit_windows WHERE limit_id = $1::bigint AND name = dropped
+    ) FROM json_array_elements_text($16::json) AS dropped))
 )
 INSERT INTO forebay_limit_windows (limit_id, name, entries)
 SELECT $1::bigint, row ->> 0, decode(row ->> 1, 'hex') FROM json_array_elements($17::json) AS row
