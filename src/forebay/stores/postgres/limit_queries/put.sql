@@ -19,9 +19,12 @@ WITH header AS (
     ON CONFLICT (limit_id, sid) DO UPDATE SET until = excluded.until, due = excluded.due, n = excluded.n,
         g = excluded.g, next = excluded.next, label = excluded.label, open = excluded.open, out = excluded.out
 ), granted AS (
-    UPDATE forebay_limit_sessions AS s
-    SET next = (row ->> 1)::bigint, g = (row ->> 2)::bigint, out = row ->> 3, open = open + (row ->> 4)::bigint
-    FROM json_array_elements($9::json) AS row WHERE s.limit_id = $1::bigint AND s.sid = row ->> 0
+    UPDATE forebay_limit_sessions AS s SET (next, g, out, open) = (
+        SELECT (row ->> 1)::bigint, (row ->> 2)::bigint, row ->> 3, s.open + (row ->> 4)::bigint
+        FROM json_array_elements($9::json) AS row WHERE row ->> 0 = s.sid)
+    WHERE ctid = ANY(ARRAY(SELECT (
+        SELECT ctid FROM forebay_limit_sessions WHERE limit_id = $1::bigint AND sid = row ->> 0
+    ) FROM json_array_elements($9::json) AS row))
 ), held AS (
     UPDATE forebay_limit_runs AS r
     SET state = 1,
