@@ -18,6 +18,7 @@ from forebay.model.limit_record import Answer, Ask, Layer, Log, Record
 from forebay.rules import admission, limit_actions
 from forebay.stores.limit_base import Step
 from forebay.stores.redis.limits import RedisLimits
+from forebay.stores.redis.script import keys_of
 from forebay.testing.limits.hand_clock import HandClock
 from tests.property.machines import FUZZ, short_and_long
 from tests.servers.fresh import fresh_name
@@ -99,7 +100,8 @@ class Both(RuleBasedStateMachine):
         self._change(lambda record, now: limit_actions.configured(record, "it", layer(limit), now))
 
     def teardown(self) -> None:
-        self.store._links.call("DEL", self.store._key(self.limit))
+        key = self.store._key(self.limit)
+        self.store._links.call("DEL", *keys_of(key), key=key)
 
     def _change(self, step: Step) -> None:
         self.hands.shown = self.raw
@@ -129,6 +131,7 @@ class Both(RuleBasedStateMachine):
         mine = self.record
         assert (found is None) == (mine is None)
         assert _different(found or {}, mine or {}) == {}
+        assert self.store.check(self.limit) == []
 
     def _seat(self, sid: str) -> dict[str, Any]:
         assert self.record is not None
@@ -330,10 +333,10 @@ def _let_some_pass(store: RedisLimits) -> int:
 
 MISTAKES = {
     "no clock offset": ("record.offset = record.offset + true_now - now", ""),
-    "one more in flight": ("terms.in_flight <= used)", "terms.in_flight < used)"),
+    "one more in flight": ("terms.in_flight <= record.used) and", "terms.in_flight < record.used) and"),
     "one more in a window": (
-        "(run.units[bound.unit] or 0) > bound.n then",
-        "(run.units[bound.unit] or 0) > bound.n + 1 then",
+        "(place.units[bound.unit] or 0) > bound.n then",
+        "(place.units[bound.unit] or 0) > bound.n + 1 then",
     ),
     "rounding towards zero": ("floor((took - record.mean) / 8)", "math.ceil((took - record.mean) / 8)"),
     "no probe after a cool-down": ("cool.ramp = -1", "cool.ramp = 0"),
@@ -341,9 +344,12 @@ MISTAKES = {
         "  finish(record, seat, ask, terms, now)",
         "  if ask.n > 0 then finish(record, seat, ask, terms, now) end",
     ),
-    "what was cut off is free": ("cut_off(record, ask.sid, seat.label, call)", ""),
+    "what was cut off is free": ("cut_off(record, ask.sid, seat.label, call, terms)", ""),
     "a late request counts": ("0 < ask.n and ask.n < seat.n", "false"),
-    "the line by age only": ("if one.run.tag ~= other.run.tag then", "if false then"),
+    "the header counts what was given back": ("record.used = record.used - 1", ""),
+    "a tail moves with every run that leaves": ("if tail.runs == 0 then", "if true then"),
+    "what was voided counts": ("if gen ~= record.gen then", "if false then"),
+    "the line by age only": ("if one.tag ~= other.tag then", "if false then"),
 }
 
 

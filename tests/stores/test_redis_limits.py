@@ -54,20 +54,18 @@ class RedisCase(LimitStoreSuite):
         self.others.append(opened)
         return opened
 
-    def test_a_limits_keys_have_one_hash_tag_and_are_those_that_its_scripts_declare(
-        self, store: RedisLimits, a: Process, b: Process
+    def test_a_limits_keys_have_one_hash_tag_and_are_always_those_that_its_scripts_declare(
+        self, store: RedisLimits, a: Process
     ) -> None:
-        define(store, 2, [(9, 1.0)])
-        b.wants()
-        b.asks()  # who has confirmed stands in line, who has not stands apart
-        b.joins(3)
-        b.exchanges()
-        a.wants(5)
-        with redis_client(self.server.url) as client:
-            keys = {key.decode() for key in client.scan_iter(match=f"*{self.environment}*")}
         header = f"{{forebay:{store._environment}:{LIMIT}}}:limit"
         parts = ("sessions", "calls", "ends", "line", "unconfirmed", "tails", "windows")
-        assert keys == {header, *(f"{header}:{part}" for part in parts)} == {*keys_of(header)}
+        declared = {header, *(f"{header}:{part}" for part in parts)}
+        assert {*keys_of(header)} == declared
+        with redis_client(self.server.url) as client:
+            for step in (lambda: define(store, 2, [(9, 1.0)]), lambda: a.wants(5), a.line.clear, a.asks):
+                step()
+                found = {key.decode() for key in client.scan_iter(match=f"*{self.environment}*")}
+                assert found == declared, "those of empty parts, too: a cluster that moves them needs all or none"
 
     def test_a_change_of_terms_or_a_pause_is_not_overtaken_by_exchanges(self, store: RedisLimits, a: Process) -> None:
         define(store, 2, [(3, 1.0)])

@@ -14,13 +14,14 @@ from forebay.observe import subscribe
 from forebay.stores.redis import rights
 from forebay.stores.redis.limits import RedisLimits
 from forebay.testing.limits.case import define
-from forebay.testing.limits.process import LIMIT
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.process import LIMIT, Process
 from tests.servers.clients import redis_client
 from tests.servers.fresh import fresh_name
 from tests.servers.sentinel import SentinelTrio, wait_until
 from tests.servers.server import Server
 from tests.servers.valkey_cluster import ValkeyCluster, ask
-from tests.stores.served_limits import Heard, hand_over, process
+from tests.stores.served_limits import Heard, hand_over
 from tests.stores.test_redis_limits_trouble import MAKERS
 
 ENVIRONMENT = "prod"
@@ -29,6 +30,8 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/limit-an-api.md"
 
 
 HINTS = {"ping", "publish", "subscribe", "unsubscribe"}
+OLDER = {"get"}  # only what an older program left is read by it
+CROWD = 40  # more than a step looks at
 
 
 @pytest.fixture(scope="module", params=MAKERS)
@@ -66,15 +69,22 @@ def opened(address: str) -> Iterator[RedisLimits]:
 
 
 def use(store: RedisLimits) -> None:
-    """Every verb of the store."""
-    define(store, 1)
+    """Every verb of the store, on a limit of its own: one whose script failed half-way is taken for lost at first."""
+    name = fresh_name()
+    define(store, 1, name=name)
     define(store, 1, name="docai")
-    asker = process(store, fresh_name())
+    asker, crowd, last = (Process(store, HandClock(), sid, limit=name) for sid in ("asker", "crowd", "last"))
     held = asker.wants()
     assert held
+    for _ in range(CROWD):
+        crowd.joins()
+    crowd.exchanges()
+    last.wants()
+    asker.beats()
     asker.gives_back(held)
-    assert store.names() == sorted(["docai", LIMIT])
-    assert len(store.read_many(store.names())) == 2
+    assert {"docai", name} <= {*store.names()}
+    assert len(store.read_many(["docai", name])) == 2
+    assert store.check(name) == []
 
 
 def test_the_line_is_enough_and_no_more(server: Server, team: str) -> None:
@@ -90,7 +100,7 @@ def test_the_line_is_enough_and_no_more(server: Server, team: str) -> None:
                 client.execute_command(*forbidden)
 
 
-@pytest.mark.parametrize("missing", [*sorted({*rights.commands()} - HINTS), "keys"])
+@pytest.mark.parametrize("missing", [*sorted({*rights.commands()} - HINTS - OLDER), "keys"])
 def test_without_a_right_the_error_is_the_line_that_grants_it(server: Server, team: str, missing: str) -> None:
     granted(server, whole_line())
     granted(server, "ACL SETUSER team resetkeys" if missing == "keys" else f"ACL SETUSER team -{missing}")
@@ -101,6 +111,17 @@ def test_without_a_right_the_error_is_the_line_that_grants_it(server: Server, te
         assert line == whole_line()
         granted(server, line)
         use(store)
+
+
+def test_without_the_right_to_read_what_an_older_program_left_the_error_is_the_line(server: Server, team: str) -> None:
+    granted(server, whole_line())
+    granted(server, "ACL SETUSER team -get")
+    with opened(team) as store:
+        with redis_client(server.url.replace("/0", "/2")) as admin:
+            admin.set(store._key(LIMIT), "packed")
+        with pytest.raises(StoreForbidden) as caught:
+            store.read(LIMIT)
+        assert caught.value.remedy.partition("run: ")[2] == whole_line()
 
 
 @pytest.mark.parametrize("missing", ["resetchannels", "-publish", "-subscribe"])

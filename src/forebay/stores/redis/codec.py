@@ -98,11 +98,9 @@ def parts_text(parts: Mapping[str, object]) -> str:
 def record_of(text: bytes) -> Record:
     found: Any = json.loads(text)
     for name in _TEXTS:
-        # The record of an older program has tables.
         if isinstance(found.get(name), str):
             found[name] = json.loads(found[name])
-        elif found.get(name) is not None:
-            found[name] = found[name] or {}
+    found["layers"] = found["layers"] or []  # that of an older program was a table
     found["eras"] = found["eras"] or []
     found["logs"] = found["logs"] or {}
     found["seats"] = found["seats"] or {}

@@ -14,6 +14,7 @@ from forebay.errors import StoreBusy
 from forebay.model.names import check_name
 from forebay.rules import limit_actions as actions
 from forebay.stores.redis import codec
+from forebay.stores.redis.check import problems
 from forebay.stores.redis.endpoint import Clustered
 from forebay.stores.redis.links import Links
 from forebay.stores.redis.listener import Listener
@@ -41,7 +42,7 @@ def _read_of(reply: list[bytes]) -> tuple[Record | None, int, bytes]:
     now, *found = reply
     if not found:
         return None, int(now), b""
-    text, mark, _ = found
+    text, mark = found
     return codec.record_of(text), int(now), mark
 
 
@@ -78,6 +79,7 @@ class RedisLimits:
         self._read = Script(*_WHOLE, "read")
         self._swap = Script(*_WHOLE, "swap")
         self._patch = Script(*_WHOLE, "patch")
+        self._check = Script(*_WHOLE, "check")
         self._open()
         _OPEN.add(self)
 
@@ -129,6 +131,10 @@ class RedisLimits:
             replies = self._read.run_many(self._links, keys, self._clock(), self.shift)
             found += [_read_of(reply)[:2] for reply in replies]
         return found
+
+    def check(self, limit: str) -> list[str]:
+        """Return what is wrong in what is kept of a limit: where its header does not sum up its parts."""
+        return problems(self._check.run(self._links, self._key(limit)))
 
     def _marked(self, limit: str) -> tuple[Record | None, int, bytes]:
         """With the mark that `swap` knows it by."""

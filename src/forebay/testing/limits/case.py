@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pytest
 
@@ -68,6 +68,7 @@ class LimitCase:
             yield opened
             for name in opened.names():
                 assert problems(stored(opened, name)) == []
+                assert problems_of_parts(opened, name) == []
         finally:
             opened.close()
 
@@ -157,6 +158,18 @@ def known(record: Record | None) -> Record:
 
 def stored(store: LimitStore, name: str = LIMIT) -> Record:
     return known(store.read(name)[0])
+
+
+@runtime_checkable
+class _Checked(Protocol):
+    """A store that keeps sums of what it keeps."""
+
+    def check(self, limit: str) -> list[str]: ...
+
+
+def problems_of_parts(store: LimitStore, name: str = LIMIT) -> list[str]:
+    """Return what a store that sums up its parts finds wrong with the sums; others have none."""
+    return store.check(name) if isinstance(store, _Checked) else []
 
 
 def problems(record: Record) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from forebay.model.limit import Window
 from forebay.model.limit_record import Ask, Record
 from forebay.stores.limit_base import LimitStore
-from forebay.testing.limits.case import clear, define, pause, problems, put, resume, stored
+from forebay.testing.limits.case import clear, define, pause, problems, problems_of_parts, put, resume, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.judge import Judge
 from forebay.testing.limits.process import LIMIT, Process
@@ -289,5 +289,6 @@ class LimitMachine(RuleBasedStateMachine):
         record, _ = self.store.read(LIMIT)
         if record is not None:
             assert problems(record) == []
+            assert problems_of_parts(self.store) == []
             assert sum(len(log["items"]) for log in record["logs"].values()) <= 3 * 4 * 512
             assert len(record["seats"]) <= 2 * len(self.started)  # each with the calls that it cut off

@@ -48,7 +48,7 @@ function admission.place_all(record, before, terms)
   if is_same then
     return
   end
-  for _, sid in ipairs(redis.call('HKEYS', SESSIONS)) do
+  for _, sid in ipairs(parts.fields_of(SESSIONS)) do
     parts.store_seat(record, sid, parts.seat_of(record, sid, before), terms)
   end
 end
@@ -75,15 +75,18 @@ local function void_all(record, ask, terms, now)
   record.v = max(record.v, ask.version)
   admission.hold_back(record, terms, now)
   if record.latest > record.hold then
-    for _, packed in ipairs(redis.call('HVALS', CALLS)) do
-      local _, until_ = cmsgpack.unpack(packed)
+    for _, name in ipairs(parts.fields_of(CALLS)) do
+      local _, until_ = cmsgpack.unpack(redis.call('HGET', CALLS, name))
       record.hold = max(record.hold, until_)
     end
   end
-  redis.call('UNLINK', CALLS)
+  parts.empty_hash(CALLS)
   if record.parked > 0 then
-    redis.call('ZUNIONSTORE', LINE, 2, LINE, UNCONFIRMED)
-    redis.call('UNLINK', UNCONFIRMED)
+    local places = redis.call('ZRANGE', UNCONFIRMED, 0, -1, 'WITHSCORES')
+    for index = 1, #places, 2 do
+      redis.call('ZADD', LINE, places[index + 1], places[index])
+    end
+    parts.empty_set(UNCONFIRMED)
   end
   record.in_line, record.parked, record.silent = record.in_line + record.parked, 0, 0
   record.used, record.cut_off, record.latest = 0, 0, 0

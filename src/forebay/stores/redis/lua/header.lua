@@ -6,10 +6,13 @@
 -- KEYS[4]  ends         sorted set: session, by when it is due
 -- KEYS[5]  line         sorted set: runs that may be served, by tag; a member begins with its tick (sessions.lua)
 -- KEYS[6]  unconfirmed  sorted set: runs whose sessions have to confirm their last grants first
--- KEYS[7]  tails        hash: key of callers -> cmsgpack of tag, runs
+-- KEYS[7]  tails        hash: = and the key of callers -> cmsgpack of tag, runs
 -- KEYS[8]  windows      hash: window -> its log (window_log.lua)
 local HEADER, SESSIONS, CALLS, ENDS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local LINE, UNCONFIRMED, TAILS, WINDOWS = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+-- Every part has this member, a sorted set at its end: so its key is there even if nothing is in it, which a cluster that
+-- moves keys asks for.
+local PRESENT = '\0'
 local SECOND = 1000
 local JUMP = 2 * SECOND
 local FOREVER = 2 ^ 45
@@ -29,7 +32,7 @@ local header = {}
 function header.load()
   local found = redis.pcall('HMGET', HEADER, 'head', 'eras', 'last')
   if found.err then
-    if redis.call('TYPE', HEADER).ok ~= 'string' then
+    if not found.err:find('WRONGTYPE', 1, true) then
       error(found.err)
     end
     return nil, redis.call('GET', HEADER)

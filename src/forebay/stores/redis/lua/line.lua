@@ -130,8 +130,11 @@ local function first_places(set, but, most)
   local found = redis.call('ZRANGE', set, 0, most - 1, 'WITHSCORES')
   for index = 1, #found, 2 do
     local member = found[index]
-    local tick, id, count, sid, at = struct.unpack('>I6I6I4s', member)
-    if sid ~= but then
+    local tick, id, count, sid, at
+    if member ~= PRESENT then
+      tick, id, count, sid, at = struct.unpack('>I6I6I4s', member)
+    end
+    if sid and sid ~= but then
       local packed = member:sub(at)
       local units = known[packed]
       if not units then

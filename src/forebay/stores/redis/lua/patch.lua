@@ -13,8 +13,8 @@
 -- Reply: 1 if it was changed, 0 if somebody else has changed such a part meanwhile.
 local function all_calls()
   local calls = {}
-  for _, packed in ipairs(redis.call('HVALS', CALLS)) do
-    local at, _, units = cmsgpack.unpack(packed)
+  for _, name in ipairs(parts.fields_of(CALLS)) do
+    local at, _, units = cmsgpack.unpack(redis.call('HGET', CALLS, name))
     calls[#calls + 1] = {at = at, units = units}
   end
   table.sort(calls, function(one, other) return one.at < other.at end)
@@ -37,7 +37,7 @@ local function carry_logs(record, sources, carried)
   for name, sum in pairs(record.sums) do
     known[name] = {sum = sum, items = redis.call('HGET', WINDOWS, name)}
   end
-  redis.call('DEL', WINDOWS)
+  parts.empty_hash(WINDOWS)
   record.sums = {}
   for name, source in pairs(sources) do
     local log = known[source]

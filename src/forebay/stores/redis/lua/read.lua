@@ -4,8 +4,7 @@
 -- ARGV[1]  the clock's time in ms instead of the server's, or -1
 -- ARGV[2]  ms that are added to the server's clock
 --
--- Reply: the clock's time as text, and, if there is a record, the record (JSON), its mark, for swap, and what the header
--- counts (JSON; empty for the record of an older program).
+-- Reply: the clock's time as text, and, if there is a record, the record (JSON) and its mark, for swap.
 local record, text = header.load()
 local now = string.format('%.0f', clock(tonumber(ARGV[1]), tonumber(ARGV[2])))
 if not record and not text then
@@ -15,8 +14,4 @@ local found = text and whole.read_older(text) or whole.read(record)
 for name, log in pairs(found.logs) do
   found.logs[name] = logs.listed(log)
 end
-local counts = {}
-for _, name in ipairs(record and COUNTS or {}) do
-  counts[name] = record[name]
-end
-return {now, cjson.encode(found), text and redis.sha1hex(text) or string.format('%.0f', record.v), cjson.encode(counts)}
+return {now, cjson.encode(found), text and redis.sha1hex(text) or string.format('%.0f', record.v)}

@@ -6,12 +6,15 @@ local COUNTS = {'seats', 'alive', 'silent', 'runs', 'waiting', 'in_line', 'parke
 local seats, tails_read, logs_read = {}, {}, {}
 local parts = {}
 
-function parts.pairs_of(list)
-  local index = -1
-  return function()
-    index = index + 2
-    return list[index], list[index + 1]
+-- The fields of a hash.
+function parts.fields_of(key)
+  local fields = {}
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if field ~= PRESENT then
+      fields[#fields + 1] = field
+    end
   end
+  return fields
 end
 
 function parts.new_counts(record)
@@ -28,11 +31,10 @@ function parts.are_whole(record)
   for _ in pairs(record.sums) do
     windows = windows + 1
   end
-  local call = redis.call
-  return call('HLEN', SESSIONS) == record.seats and call('ZCARD', ENDS) == record.seats
-    and call('HLEN', CALLS) == record.used and call('HLEN', TAILS) == record.tails
-    and call('ZCARD', LINE) == record.in_line and call('ZCARD', UNCONFIRMED) == record.parked
-    and call('HLEN', WINDOWS) == windows
+  return redis.call('HLEN', SESSIONS) == record.seats + 1 and redis.call('ZCARD', ENDS) == record.seats + 1
+    and redis.call('HLEN', CALLS) == record.used + 1 and redis.call('HLEN', TAILS) == record.tails + 1
+    and redis.call('ZCARD', LINE) == record.in_line + 1 and redis.call('ZCARD', UNCONFIRMED) == record.parked + 1
+    and redis.call('HLEN', WINDOWS) == windows + 1
 end
 
 function parts.log_named(record, name)
@@ -207,7 +209,7 @@ end
 function parts.tail_of(key)
   local tail = tails_read[key]
   if tail == nil then
-    local packed = redis.call('HGET', TAILS, key)
+    local packed = redis.call('HGET', TAILS, '=' .. key)
     tail = false
     if packed then
       local tag, runs = cmsgpack.unpack(packed)
@@ -230,7 +232,7 @@ function parts.left_line(record, key)
   tail.changed = true
   if tail.runs == 0 then
     record.tails = record.tails - 1
-    redis.call('HDEL', TAILS, key)
+    redis.call('HDEL', TAILS, '=' .. key)
     tails_read[key] = false
   end
 end
@@ -238,14 +240,29 @@ end
 function parts.store_tails()
   for key, tail in pairs(tails_read) do
     if tail and tail.changed then
-      redis.call('HSET', TAILS, key, cmsgpack.pack(tail.tag, tail.runs))
+      redis.call('HSET', TAILS, '=' .. key, cmsgpack.pack(tail.tag, tail.runs))
     end
   end
 end
 
+function parts.empty_hash(key)
+  redis.call('UNLINK', key)
+  redis.call('HSET', key, PRESENT, '')
+end
+
+function parts.empty_set(key)
+  redis.call('UNLINK', key)
+  redis.call('ZADD', key, '+inf', PRESENT)
+end
+
 -- Nothing is left but the header; what waits or holds a call is no more.
 function parts.clear(record)
-  redis.call('UNLINK', SESSIONS, CALLS, ENDS, LINE, UNCONFIRMED, TAILS, WINDOWS)
+  for _, key in ipairs({SESSIONS, CALLS, TAILS, WINDOWS}) do
+    parts.empty_hash(key)
+  end
+  for _, key in ipairs({ENDS, LINE, UNCONFIRMED}) do
+    parts.empty_set(key)
+  end
   seats, tails_read, logs_read = {}, {}, {}
   return parts.new_counts(record)
 end

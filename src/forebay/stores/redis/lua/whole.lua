@@ -12,8 +12,11 @@ function whole.read_older(text)
     error('this key holds no record of a limit')
   end
   found.tails = {}
-  found.reports = found.reports and cjson.encode(found.reports)
-  found.asked = found.asked and cjson.encode(found.asked)
+  for _, name in ipairs({'layers', 'reports', 'asked'}) do
+    if type(found[name]) == 'table' then
+      found[name] = cjson.encode(found[name])
+    end
+  end
   local terms = found.eras[1] and found.eras[1].terms
   for _, seat in pairs(found.seats) do
     seat.calls = seat.calls or cmsgpack.unpack(seat.packed)
@@ -47,12 +50,13 @@ function whole.read(record)
   for name, sum in pairs(record.sums) do
     found.logs[name] = {sum = sum, items = redis.call('HGET', WINDOWS, name) or ''}
   end
-  for key, packed in parts.pairs_of(redis.call('HGETALL', TAILS)) do
-    local tag, runs = cmsgpack.unpack(packed)
-    found.tails[key] = {tag = tag, runs = runs}
+  for _, field in ipairs(parts.fields_of(TAILS)) do
+    local key = field:sub(2)
+    local tail = parts.tail_of(key)
+    found.tails[key] = {tag = tail.tag, runs = tail.runs}
   end
   local terms = record.eras[1] and record.eras[1].terms or NO_TERMS
-  for _, sid in ipairs(redis.call('HKEYS', SESSIONS)) do
+  for _, sid in ipairs(parts.fields_of(SESSIONS)) do
     local seat = parts.seat_of(record, sid, terms)
     local calls = {}
     for _, id in ipairs(seat.open) do

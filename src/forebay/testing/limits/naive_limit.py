@@ -1,0 +1,242 @@
+"""A limit in lists that are counted through at every step: what a store with sums and orders must come to as well.
+
+It shares nothing with the rules, and leaves out what they have beyond counting: cool-downs, changes, losses, jumps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from forebay.model.limit_record import Ask, Done
+
+
+class Window(NamedTuple):
+    n: int
+    wide_ms: int
+    unit: str
+
+
+@dataclass(slots=True)
+class Call:
+    sid: str
+    number: int
+    at: int
+    over_at: int
+    units: dict[str, int]
+    is_cut_off: bool = False
+
+
+@dataclass(slots=True)
+class Use:
+    """Units that count from an instant on; `call` is nothing where they were not known before."""
+
+    at: int
+    unit: str
+    amount: int
+    call: tuple[str, int] | None
+
+
+@dataclass(slots=True)
+class Run:
+    sid: str
+    number: int
+    key: str
+    count: int
+    units: dict[str, int]
+    tag: int
+    order: int
+
+
+@dataclass(slots=True)
+class Session:
+    """`given`: number, run, and count of grants that it has not confirmed."""
+
+    ends_at: int = 0
+    is_over: bool = False
+    last_grant: int = 0
+    next_call: int = 1
+    given: list[list[int]] = field(default_factory=list)
+
+
+class NaiveLimit:
+    """All times are milliseconds. `step` is an exchange or a heartbeat that its limit's store has answered."""
+
+    def __init__(self, in_flight: int, windows: list[Window], *, held_ms: int, lease_ms: int) -> None:
+        self.in_flight = in_flight
+        self.windows = windows
+        self._held_ms = held_ms
+        self._lease_ms = lease_ms
+        self.calls: list[Call] = []
+        self.uses: list[Use] = []
+        self.runs: list[Run] = []
+        self.sessions: dict[str, Session] = {}
+        self._tails: dict[str, int] = {}
+        self._served_tag = 0
+        self._order = 0
+
+    def used(self) -> int:
+        return len(self.calls)
+
+    def sums(self, now: int) -> list[int]:
+        return [self._sum(window, now) for window in self.windows]
+
+    def _sum(self, window: Window, instant: int) -> int:
+        return sum(use.amount for use in self.uses if use.unit == window.unit and use.at + window.wide_ms > instant)
+
+    def line(self) -> list[tuple[str, int, int]]:
+        """Return who waits, in order: the session, the run, and how many callers."""
+        return [(run.sid, run.number, run.count) for run in self._in_order()]
+
+    def _in_order(self) -> list[Run]:
+        return sorted(self.runs, key=lambda run: (run.tag, run.order))
+
+    def step(self, ask: Ask, now: int) -> list[str]:
+        """Return the other sessions that were given something."""
+        session = self.sessions.setdefault(ask["sid"], Session(is_over=True))
+        confirms = any(number <= ask["heard"] for number, _, _ in session.given)
+        only_beats = ask["n"] == 0 and not ask["done"] and not confirms and not session.is_over
+        session.ends_at, session.is_over = now + self._lease_ms, False
+        session.next_call = max(session.next_call, ask["next"])
+        session.last_grant = max(session.last_grant, ask["heard"])
+        session.given = [each for each in session.given if each[0] > ask["heard"]]
+        if only_beats:
+            return []
+        for done in ask["done"]:
+            self._end(ask["sid"], done, now)
+        if ask["n"]:
+            for number in ask["starts"]:
+                self._start_again(ask["sid"], number, now)
+            self._line_up(ask, session)
+        self._clear(now)
+        woken = self._serve(ask["sid"], now)
+        if not self.runs:
+            self._served_tag = 0
+        return sorted(woken)
+
+    def _call(self, sid: str, number: int) -> Call | None:
+        held = (call for call in self.calls if (call.sid, call.number) == (sid, number) and not call.is_cut_off)
+        return next(held, None)
+
+    def _end(self, sid: str, done: Done, now: int) -> None:
+        call = self._call(sid, done["id"])
+        if call is None:
+            return
+        if done["outcome"] in {"unsent", "unreached"}:
+            self.calls.remove(call)
+            self.uses = [use for use in self.uses if use.call != (sid, call.number)]
+            return
+        if done["outcome"] in {"cut_off", "timed_out"}:
+            call.is_cut_off = True
+        else:
+            self.calls.remove(call)
+        for unit, amount in done["units"].items():
+            more = amount - call.units.get(unit, 0)
+            if more > 0:
+                self.uses.append(Use(now, unit, more, None))
+            for use in self.uses:
+                if more < 0 and use.call == (sid, call.number) and use.unit == unit:
+                    use.amount += more
+
+    def _start_again(self, sid: str, number: int, now: int) -> None:
+        call = self._call(sid, number)
+        if call is None or any(call.at + window.wide_ms <= now for window in self.windows):
+            return
+        for use in self.uses:
+            if use.call == (sid, number):
+                use.at = now
+        call.at, call.over_at = now, now + self._held_ms
+
+    def _line_up(self, ask: Ask, session: Session) -> None:
+        mine = {run.number: run for run in self.runs if run.sid == ask["sid"]}
+        self.runs = [run for run in self.runs if run.sid != ask["sid"]]
+        stay: list[Run] = []
+        for wish in ask["runs"]:
+            count = wish["count"] - sum(given for _, run, given in session.given if run == wish["id"])
+            if count <= 0:
+                continue
+            run = mine.get(wish["id"])
+            if run is None:
+                self._order += 1
+                tag = max(self._served_tag, self._tails.get(wish["key"], 0))
+                if wish["front"]:
+                    tag = self._served_tag - (1 << 45)
+                self._tails.setdefault(wish["key"], self._served_tag)
+                run = Run(ask["sid"], wish["id"], wish["key"], count, wish["units"], tag, self._order)
+            run.count = count
+            behind = run.tag + count * self._cost(run.units)
+            self._tails[run.key] = max(self._tails[run.key], behind)
+            stay.append(run)
+        self.runs += stay
+        self._forget_tails()
+
+    def _forget_tails(self) -> None:
+        keys = {run.key for run in self.runs}
+        self._tails = {key: tag for key, tag in self._tails.items() if key in keys}
+
+    def _cost(self, units: dict[str, int]) -> int:
+        shares = [1000 // self.in_flight, *(1000 * units.get(window.unit, 0) // window.n for window in self.windows)]
+        return min(1000, max(1, *shares))
+
+    def _clear(self, now: int) -> None:
+        for sid, session in self.sessions.items():
+            if session.ends_at <= now:
+                session.is_over = True
+                session.given = []
+                self.runs = [run for run in self.runs if run.sid != sid]
+        over = {sid for sid, session in self.sessions.items() if session.is_over}
+        self.calls = [
+            call for call in self.calls if not ((call.is_cut_off or call.sid in over) and call.over_at <= now)
+        ]
+        self._forget_tails()
+
+    def _serve(self, asking: str, now: int) -> set[str]:
+        may_have = {sid for sid, session in self.sessions.items() if sid == asking or not session.given}
+        given: set[str] = set()
+        while (run := self._next(may_have, now)) is not None:
+            self._grant(run, now, again=run.sid in given)
+            given.add(run.sid)
+        return given - {asking}
+
+    def _next(self, may_have: set[str], now: int) -> Run | None:
+        """Return the first that may start, or the first behind it that does not make it wait longer."""
+        if len(self.calls) >= self.in_flight:
+            return None
+        head: Run | None = None
+        for run in self._in_order():
+            fits_ever = all(run.units.get(window.unit, 0) <= window.n for window in self.windows)
+            if run.sid not in may_have or not fits_ever:
+                continue
+            if self._fit_at(now, [run]) and (head is None or self._is_spare(run, head, now)):
+                return run
+            head = head or run
+        return None
+
+    def _fit_at(self, instant: int, runs: list[Run]) -> bool:
+        return all(
+            self._sum(window, instant) + sum(run.units.get(window.unit, 0) for run in runs) <= window.n
+            for window in self.windows
+        )
+
+    def _is_spare(self, run: Run, head: Run, now: int) -> bool:
+        instants = sorted({now, *(use.at + window.wide_ms for use in self.uses for window in self.windows)})
+        starts_at = next(instant for instant in instants if instant >= now and self._fit_at(instant, [head]))
+        return len(self.calls) + 2 <= self.in_flight and self._fit_at(starts_at, [run, head])
+
+    def _grant(self, run: Run, now: int, *, again: bool) -> None:
+        session = self.sessions[run.sid]
+        number = session.next_call
+        session.next_call += 1
+        self.calls.append(Call(run.sid, number, now, now + self._held_ms, run.units))
+        self.uses += [Use(now, unit, amount, (run.sid, number)) for unit, amount in run.units.items()]
+        if again and session.given[-1][1] == run.number:
+            session.given[-1][2] += 1
+        else:
+            session.last_grant += 1
+            session.given.append([session.last_grant, run.number, 1])
+        self._served_tag = max(self._served_tag, run.tag)
+        run.tag += self._cost(run.units)
+        run.count -= 1
+        if run.count == 0:
+            self.runs.remove(run)
+            self._forget_tails()

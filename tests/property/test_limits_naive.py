@@ -1,0 +1,202 @@
+"""Stores that keep sums and orders come to what a naive limit counts through at every step."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from forebay.model.limit_record import Ask, Record
+from forebay.rules import admission, limit_state
+from forebay.rules import window_log as logs
+from forebay.stores.limit_base import LimitStore
+from forebay.stores.memory.limits import MemoryLimits
+from forebay.stores.redis.limits import RedisLimits
+from forebay.testing.limits.case import HELD_WITH_WINDOWS, LATE, LEASE, define, problems_of_parts, stored
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.naive_limit import NaiveLimit, Window
+from forebay.testing.limits.process import LIMIT, Process
+from tests.property.machines import FUZZ, run, run_until_failure, short_and_long
+from tests.servers.clients import redis_client
+from tests.servers.fresh import fresh_name
+from tests.servers.server import Server
+
+pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
+
+ANY = st.integers(0, 99)
+MAX_PROCESSES = 5
+WINDOWS = ((7, 2.0), (30, 10.0, "pages"))
+JOINS = st.lists(
+    st.tuples(st.integers(1, 6), st.sampled_from([1, 1, 3, 8, 29, 40]), st.sampled_from(["", "k", "m"]), st.booleans()),
+    max_size=3,
+)
+ENDINGS = st.lists(
+    st.tuples(ANY, st.sampled_from(["ok", "ok", "", "unsent", "unreached", "cut_off"]), st.integers(0, 12)), max_size=4
+)
+STEPS = st.sampled_from([0, 1, 50, 700, 2301, 4000, 10_301, 15_000, 61_000])
+
+
+class NaiveMachine(RuleBasedStateMachine):
+    """Five processes at most, fewer than a step looks at, so that each step does all that there is to do."""
+
+    make_store: Callable[[HandClock], LimitStore]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = HandClock()
+        self.store = self.make_store(self.clock)
+        self.alive: list[Process] = []
+        self.started = 0
+
+    def teardown(self) -> None:
+        self.store.close()
+
+    @initialize(in_flight=st.sampled_from([1, 3, 9]))
+    def is_defined(self, in_flight: int) -> None:
+        define(self.store, in_flight, WINDOWS, breaker_after=0)
+        wide = [Window(n, int(per_s * 1000) + LATE, *(unit or ["calls"])) for n, per_s, *unit in WINDOWS]
+        self.naive = NaiveLimit(in_flight, wide, held_ms=HELD_WITH_WINDOWS, lease_ms=LEASE)
+
+    def _process(self, pick: int) -> Process:
+        if pick % MAX_PROCESSES >= len(self.alive):
+            self.started += 1
+            self.alive.append(Process(self.store, self.clock, f"p{self.started}"))
+        return self.alive[pick % MAX_PROCESSES % len(self.alive)]
+
+    def _say(self, process: Process, asked: Ask) -> None:
+        answer = (self.store.exchange if asked["n"] else self.store.renew)(LIMIT, asked)
+        woken = self.naive.step(asked, answer["now"])
+        assert answer["gen"] == 1
+        assert answer["wakes"] == woken
+        assert [[grant["g"], grant["run"], grant["count"]] for grant in answer["grants"]] == self.naive.sessions[
+            process.sid
+        ].given
+        record = stored(self.store)
+        assert line_of(record) == self.naive.line()
+        if asked["n"]:
+            assert (answer["used"], answer["sums"]) == (self.naive.used(), self.naive.sums(answer["now"]))
+            assert answer["more"] == 0
+        assert problems_of_parts(self.store) == []
+        process.takes(asked, answer)
+
+    @rule(pick=ANY, joins=JOINS, endings=ENDINGS, late=st.booleans())
+    def asks(
+        self, pick: int, joins: list[tuple[int, int, str, bool]], endings: list[tuple[int, str, int]], *, late: bool
+    ) -> None:
+        process = self._process(pick)
+        for count, pages, key, front in joins:
+            process.joins(count, {"pages": pages}, key=key, front=front)
+        for which, outcome, pages in endings:
+            if process.calls:
+                process.ends([[*process.calls][which % len(process.calls)]], outcome, {"pages": pages})
+        if late and process.calls:
+            process.starts.append(next(iter(process.calls)))
+        self._say(process, process.ask())
+
+    @rule(pick=ANY)
+    def beats(self, pick: int) -> None:
+        process = self._process(pick)
+        self._say(process, process._said(0))
+
+    @rule(pick=ANY, which=ANY)
+    def gives_up(self, pick: int, which: int) -> None:
+        process = self._process(pick)
+        if process.line:
+            process.leaves([*process.line][which % len(process.line)])
+
+    @rule(pick=ANY)
+    def hears_nothing(self, pick: int) -> None:
+        """Its next request confirms nothing: the wake-up and the answer were lost."""
+        process = self._process(pick)
+        process.joins(2, {"pages": 1})
+        asked = process.ask()
+        self.store.exchange(LIMIT, asked)
+        self.naive.step(asked, stored(self.store)["last"])
+
+    @rule(pick=ANY)
+    def crashes(self, pick: int) -> None:
+        if self.alive:
+            del self.alive[pick % len(self.alive)]
+
+    @rule(ms=STEPS, beat=st.booleans())
+    def time_passes(self, ms: int, *, beat: bool) -> None:
+        while ms > 0:
+            self.clock.move(min(ms, 4000))
+            ms -= min(ms, 4000)
+            for process in self.alive if beat else ():
+                self._say(process, process._said(0))
+
+
+def line_of(record: Record) -> list[tuple[str, int, int]]:
+    places = [(run["tag"], run["tick"], sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]]
+    return [(sid, each["id"], each["count"]) for _, _, sid, each in sorted(places, key=lambda place: place[:2])]
+
+
+def machine_of(make_store: Callable[[HandClock], LimitStore]) -> type[NaiveMachine]:
+    return type("Machine", (NaiveMachine,), {"make_store": staticmethod(make_store)})
+
+
+def memory_limits(clock: HandClock) -> MemoryLimits:
+    return MemoryLimits(clock=clock)
+
+
+@short_and_long
+def test_the_rules_come_to_what_is_counted_through(share: float) -> None:
+    run(machine_of(memory_limits), examples=share * 100)
+
+
+@pytest.mark.slow
+@short_and_long
+def test_redis_comes_to_what_is_counted_through(valkey_server: Server, share: float) -> None:
+    environment, numbers = fresh_name(), itertools.count()
+
+    def redis_limits(clock: HandClock) -> RedisLimits:
+        return RedisLimits(valkey_server.url, environment=f"{environment}-{next(numbers)}", clock=clock)
+
+    run(machine_of(redis_limits), examples=share * 60)
+    with redis_client(valkey_server.url) as client:
+        for key in client.scan_iter(match=f"*{environment}*", count=1000):
+            client.unlink(key)
+
+
+def _counts_one_less(patch: pytest.MonkeyPatch) -> None:
+    in_flight = limit_state.in_flight
+    patch.setattr(limit_state, "in_flight", lambda record: max(0, in_flight(record) - 1))
+
+
+def _is_too_narrow(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(logs, "width", lambda bound, _: bound["per"])
+
+
+def _serves_by_age(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_state, "order", lambda place: (place.run["tick"], 0))
+
+
+def _lets_anybody_pass(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(admission, "_spares", lambda *_: True)
+
+
+def _forgets_tails(patch: pytest.MonkeyPatch) -> None:
+    def forget(record: Record, key: str) -> None:
+        tail = record["tails"][key]
+        tail["runs"] -= 1
+        tail["tag"] = record["virtual"]
+        if tail["runs"] == 0:
+            del record["tails"][key]
+
+    patch.setattr(limit_state, "left_line", forget)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "broken", [_counts_one_less, _is_too_narrow, _serves_by_age, _lets_anybody_pass, _forgets_tails]
+)
+def test_rules_that_are_broken_are_found_out(
+    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    with pytest.raises(AssertionError):
+        run_until_failure(machine_of(memory_limits), examples=300)
