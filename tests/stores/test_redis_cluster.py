@@ -144,9 +144,9 @@ def test_a_slot_that_moves_is_followed_to_its_new_node(nodes: ValkeyCluster, sto
 
 def test_a_command_that_needs_keys_on_both_nodes_is_tried_again_later(nodes: ValkeyCluster, store: RedisLimits) -> None:
     """TRYAGAIN: of the keys of one slot some have moved."""
-    define(store, 1)
-    key, other = store._key(LIMIT), f"{store._key(LIMIT)}:other"
-    store._links.call("SET", other, "1", key=other)
+    key, other = (f"{store._key(LIMIT)}:{name}" for name in ("one", "other"))
+    for each in (key, other):
+        store._links.call("SET", each, "1", key=each)
     source, target = nodes.begin_to_move(key)
     ask(source, "MIGRATE", LOOPBACK, port_of(target), other, 0, 5000)
     with pytest.raises(StoreBusy, match="TRYAGAIN"):

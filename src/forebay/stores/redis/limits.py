@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Record
     from forebay.stores.limit_base import RedisClient, Step, Wake
 
-_BEAT = ("clock", "header")
-_EXCHANGE = (*_BEAT, "window_log", "cooldown", "sessions", "line", "forecast", "admission")
+_EXCHANGE = ("window_log", "cooldown", "sessions", "line", "forecast", "admission")
 _WHOLE = (*_EXCHANGE, "whole")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
@@ -73,7 +72,7 @@ class RedisLimits:
         self._clock = clock or _of_the_server
         self._deployment = read_deployment(source)
         self._channel = f"forebay:{environment}:wake:"
-        self._beat = Script(*_BEAT, "beat")
+        self._beat = Script("beat")
         self._exchange = Script(*_EXCHANGE, "exchange")
         self._take_over = Script(*_WHOLE, "take_over")
         self._read = Script(*_WHOLE, "read")

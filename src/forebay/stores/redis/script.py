@@ -17,6 +17,14 @@ _PARTS = ("", ":sessions", ":calls", ":ends", ":line", ":unconfirmed", ":tails",
 """What the keys of a limit end in, in the order of header.lua."""
 
 
+_COMMON = ("clock", "header")
+
+
+def _read_files(names: Sequence[str]) -> str:
+    folder = files("forebay.stores.redis") / "lua"
+    return "\n".join((folder / f"{name}.lua").read_text("utf-8") for name in names)
+
+
 def keys_of(key: str) -> tuple[str, ...]:
     """Return all keys of a limit, given that of its header."""
     return tuple(key + part for part in _PARTS)
@@ -25,12 +33,15 @@ def keys_of(key: str) -> tuple[str, ...]:
 class Script:
     """The files of this folder's `lua`, one after the other: a script cannot load another.
 
+    All but the first, which every script has, are put into a function. Their functions are made again for each run, and
+    a local of the function around them is found without a search.
+
     A script is given the key of a limit's header and declares all keys of the limit.
     """
 
     def __init__(self, *names: str) -> None:
-        folder = files("forebay.stores.redis") / "lua"
-        self.use("\n".join((folder / f"{name}.lua").read_text("utf-8") for name in names))
+        outer, inner = (_read_files(some) for some in (_COMMON, names))
+        self.use(f"{outer}\nreturn (function()\n{inner}\nend)()\n")
 
     def use(self, text: str) -> None:
         self.text = text

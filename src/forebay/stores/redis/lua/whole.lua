@@ -5,6 +5,37 @@ local NO_TERMS = {windows = {}}
 
 local whole = {}
 
+function logs.shifted(items, ms)
+  if ms == 0 then
+    return items
+  end
+  local moved = {}
+  for at = 1, #items, SIZE do
+    local instant, units = struct.unpack(ENTRY, items, at)
+    moved[#moved + 1] = struct.pack(ENTRY, instant + ms, units)
+  end
+  return table.concat(moved)
+end
+
+-- As readers have it, and back.
+function logs.listed(log)
+  local items = {}
+  for at = 1, #log.items, SIZE do
+    local instant, units = struct.unpack(ENTRY, log.items, at)
+    items[#items + 1] = instant
+    items[#items + 1] = units
+  end
+  return {sum = log.sum, items = items}
+end
+
+function logs.packed(log)
+  local entries = {}
+  for at = 1, #log.items, 2 do
+    entries[#entries + 1] = struct.pack(ENTRY, log.items[at], log.items[at + 1])
+  end
+  return {sum = log.sum, items = table.concat(entries)}
+end
+
 -- What a text of an older program says; its calls may be packed once more.
 function whole.read_older(text)
   local sound, found = pcall(cmsgpack.unpack, text)
