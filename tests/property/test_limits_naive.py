@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
@@ -14,14 +15,17 @@ from forebay.rules import admission, limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits
+from forebay.stores.postgres.limits import PostgresLimits
 from forebay.stores.redis.limits import RedisLimits
+from forebay.stores.sqlite.boot_clock import Moment
+from forebay.stores.sqlite.limits import SqliteLimits
 from forebay.testing.limits.case import HELD_WITH_WINDOWS, LATE, LEASE, define, problems_of_parts, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.naive_limit import NaiveLimit, Window
 from forebay.testing.limits.process import LIMIT, Process
 from tests.property.machines import FUZZ, run, run_until_failure, short_and_long
 from tests.servers.clients import redis_client
-from tests.servers.fresh import fresh_name
+from tests.servers.fresh import fresh_database, fresh_name
 from tests.servers.server import Server
 
 pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
@@ -160,6 +164,29 @@ def test_redis_comes_to_what_is_counted_through(valkey_server: Server, share: fl
     with redis_client(valkey_server.url) as client:
         for key in client.scan_iter(match=f"*{environment}*", count=1000):
             client.unlink(key)
+
+
+@pytest.mark.slow
+@short_and_long
+def test_sqlite_comes_to_what_is_counted_through(tmp_path: Path, share: float) -> None:
+    files = (tmp_path / f"{number}.db" for number in itertools.count())
+
+    def sqlite_limits(clock: HandClock) -> SqliteLimits:
+        return SqliteLimits(next(files), clock=lambda: Moment("boot", clock(), clock()))
+
+    run(machine_of(sqlite_limits), examples=share * 60)
+
+
+@pytest.mark.slow
+@short_and_long
+def test_postgres_comes_to_what_is_counted_through(postgres_server: Server, share: float) -> None:
+    numbers = itertools.count()
+    with fresh_database(postgres_server) as url:
+
+        def postgres_limits(clock: HandClock) -> PostgresLimits:
+            return PostgresLimits(url, environment=f"e{next(numbers)}", clock=clock)
+
+        run(machine_of(postgres_limits), examples=share * 25)
 
 
 def _counts_one_less(patch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,13 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from forebay.model.limit_record import Record
 from forebay.stores.limit_base import Step
 from forebay.stores.postgres.limits import PostgresLimits
+from forebay.stores.sql import limit_parts, limit_rows, limit_step
+from forebay.stores.sqlite import limit_rows as sqlite_rows
 from forebay.stores.sqlite.boot_clock import Moment
+from forebay.stores.sqlite.limit_queries import sql
 from forebay.stores.sqlite.limits import SqliteLimits
 from forebay.testing.limits.hand_clock import HandClock
-from tests.property.machines import FUZZ, short_and_long
+from tests.property.machines import FUZZ, run_until_failure, short_and_long
 from tests.property.test_lua_equals_rules import Both, _different
 from tests.servers.fresh import fresh_database, fresh_name
 from tests.servers.server import Server
@@ -120,3 +123,68 @@ def machine(make_store: Callable[[HandClock], SqlLimits]) -> Iterator[type[BothI
 def test_a_part_of_a_record_is_enough(machine: type[BothInSql], share: float) -> None:
     short = settings(max_examples=round(share * 30), stateful_step_count=15)
     run_state_machine_as_test(machine, settings=settings() if FUZZ else short)
+
+
+def _reads_fewer_places(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_parts, "HEADS_READ", 10)
+
+
+def _takes_places_for_all(patch: pytest.MonkeyPatch) -> None:
+    """Takes the places that it has read for the whole line."""
+    rest_of = limit_parts._rest
+    patch.setattr(limit_parts, "_rest", lambda loaded, known, before, _: rest_of(loaded, known, before, []))
+    patch.setattr(limit_parts, "_check", lambda *_: None)
+
+
+def _counts_nobody_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_parts.Part, "placed_before", lambda *_: 0)
+    patch.setattr(limit_step, "_tag_to_count", lambda *_: None)
+    patch.setattr(limit_parts, "likely_tag", lambda *_: 0)
+
+
+def _reads_too_few_endings(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_parts, "ENDINGS_READ", 8)
+
+
+def _knows_nobody_later(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_parts, "_add_later", lambda _record, _later, total: total)
+
+
+def _counts_no_cut_off_calls(patch: pytest.MonkeyPatch) -> None:
+    counts = limit_rows.SeatRows.counts
+    patch.setattr(limit_rows.SeatRows, "counts", lambda self, sid: counts(self, sid)._replace(cut_off=0))
+
+
+def _goes_on_after_a_jump(patch: pytest.MonkeyPatch) -> None:
+    """Decides on a part though the time, the terms or the generation have changed."""
+    patch.setattr(limit_step, "_is_as_known", lambda *_: True)
+
+
+def _serves_the_silent(patch: pytest.MonkeyPatch) -> None:
+    """Lets the other runs of a session that was granted something wait as if it had confirmed."""
+    patch.setattr(sqlite_rows, "sql", lambda name: "SELECT ?, ?, ?, ?" if name == "hold_runs" else sql(name))
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        _reads_fewer_places,
+        _takes_places_for_all,
+        _counts_nobody_before,
+        _reads_too_few_endings,
+        _knows_nobody_later,
+        _counts_no_cut_off_calls,
+        _goes_on_after_a_jump,
+        _serves_the_silent,
+    ],
+)
+def test_a_mistake_in_the_parts_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    hands = HandClock()
+    with SqliteLimits(tmp_path / "limits.db", clock=lambda: Moment("boot", hands(), hands())) as store:
+        machine = type("Machine", (BothInSql,), {"store": store, "hands": hands})
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is, it was found out
+            run_until_failure(machine, examples=150)
+        assert not isinstance(caught.value, TypeError), "the mistake does not fit the store any more"
