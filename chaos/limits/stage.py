@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 
 import apsw
 import psycopg
@@ -20,6 +20,7 @@ from tests.servers.valkey import valkey
 from tests.servers.valkey_cluster import ValkeyCluster, valkey_cluster
 
 STORES = ("memory", "sqlite", "redis", "postgres", "sentinel", "cluster")
+_TABLES = ("limits", "limit_sessions", "limit_calls", "limit_runs", "limit_tails", "limit_windows")
 _KEY = "{forebay:chaos:chaos}:limit"
 
 
@@ -206,19 +207,17 @@ class ClusterStage(ReplicatedStage):
 class PostgresStage(ServerStage):
     """Its commits are asynchronous: what a kill leaves of the last moments is up to the WAL writer, which is slow here.
 
-    All that is asked of the server is one statement each, as it answers many others meanwhile.
+    What is asked of the server is short, as it answers many others meanwhile.
     """
-
-    _kept: tuple[str]
 
     def __init__(self, folder: Path, server: Server) -> None:
         super().__init__(folder, server)
         self._run("ALTER SYSTEM SET wal_writer_delay = '10s'")
         self._run("SELECT pg_reload_conf()")
 
-    def _run(self, statement: LiteralString, *arguments: object) -> list[tuple[Any, ...]]:
+    def _run(self, statement: str, *arguments: object) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.address, autocommit=True, connect_timeout=5) as admin:
-            done = admin.execute(statement, arguments)
+            done = admin.execute(statement, arguments or None)
             return done.fetchall() if done.description else []
 
     def forget(self) -> None:
@@ -229,12 +228,23 @@ class PostgresStage(ServerStage):
         self._server.start()
 
     def keep(self) -> None:
-        [self._kept] = self._run("SELECT record FROM forebay_limits")
+        for table in _TABLES:
+            self._run(f"CREATE TABLE kept_{table} AS SELECT * FROM forebay_{table}")
 
     def roll_back(self) -> None:
-        change = "UPDATE forebay_limits SET record = %s WHERE record <> %s RETURNING 1"
-        while not self._run(change, *self._kept, *self._kept):
+        """All tables in one transaction, with the limit locked as its exchanges lock it."""
+        is_newer = "SELECT 1 FROM forebay_limits AS l JOIN kept_limits AS k USING (id) WHERE l.version > k.version"
+        while not self._run(is_newer):
             pass
+        fields = "version, last, clock_offset, virtual, placed, head, eras, people"
+        steps = [
+            "BEGIN",
+            "SELECT FROM forebay_limits FOR UPDATE",
+            f"UPDATE forebay_limits AS l SET ({fields}) = (SELECT {fields} FROM kept_limits AS k WHERE k.id = l.id)",
+        ]
+        for table in _TABLES[1:]:
+            steps += [f"DELETE FROM forebay_{table}", f"INSERT INTO forebay_{table} SELECT * FROM kept_{table}"]
+        self._run("; ".join([*steps, "COMMIT"]))
 
     def _signal(self, what: signal.Signals) -> None:
         """Each of its connections is a process."""

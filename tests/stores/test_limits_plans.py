@@ -79,16 +79,16 @@ def database(request: pytest.FixtureRequest, url: str) -> Iterator[Connection]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
         for name, value in _SETTINGS.items():
-            connection.execute(f"SET {name} = '{value}'")  # type: ignore[arg-type]
+            connection.execute(f"SET {name} = '{value}'")
         yield connection
 
 
 def _explained(connection: Connection, name: str) -> list[str]:
     text = postgres_queries.sql(name)
     count = max(int(number) for number in re.findall(r"\$(\d+)", text))
-    connection.execute(f"PREPARE asked AS {text}")  # type: ignore[arg-type]
+    connection.execute(f"PREPARE asked AS {text}")
     nothing = ", ".join(["NULL"] * count)
-    rows = connection.execute(f"EXPLAIN (COSTS OFF) EXECUTE asked({nothing})").fetchall()  # type: ignore[arg-type]
+    rows = connection.execute(f"EXPLAIN (COSTS OFF) EXECUTE asked({nothing})").fetchall()
     connection.execute("DEALLOCATE asked")
     return [line for (line,) in rows]
 
