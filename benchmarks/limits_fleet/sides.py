@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from benchmarks.limiting.gates import Agate, Aopened, Gate, Opened
+from benchmarks.limits_fleet.lock_waits import count_waits
 from benchmarks.limits_fleet.plan import LIMIT, Plan
-from benchmarks.limits_fleet.swaps import count_lost
 from benchmarks.limits_fleet.tally import Tally
 from forebay.limits import Limiter
 from forebay.model.limit_record import Answer, Ask
@@ -93,7 +93,7 @@ def _limiter(address: str, tally: Tally) -> Limiter:
 
     subscribe(hear)
     if address.startswith("sqlite:"):
-        count_lost(tally)
+        count_waits(tally)
     store = Counted(open_limits(address, ENVIRONMENT), tally)
     return Limiter(cast("LimitStore", store), environment=ENVIRONMENT)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.limiting.comparing import met
 from benchmarks.limits_fleet.judge import Verdict, combined
+from benchmarks.limits_fleet.lock_waits import LOOKS, WAITS
 from benchmarks.limits_fleet.phase import Measured
 from benchmarks.limits_fleet.plan import Plan
-from benchmarks.limits_fleet.swaps import LOST
 from benchmarks.limits_fleet.tally import Tally, added_up, p50_p99
 
 ASKED = 0.9
@@ -81,9 +81,8 @@ def _store(measured: Sequence[Measured], tally: Tally, span_s: float, calls: int
         said += [f"{connections:.0f} connections"]
     for name in measured[0].store.more:
         said += [f"{name} {statistics.fmean(one.store.more[name] for one in measured):.1f}"]
-    if tally.counts["swaps"]:
-        lost, swaps = tally.counts[LOST], tally.counts["swaps"]
-        said += [f"{lost:,} of {swaps:,} swaps lost and done again"]
+    if tally.counts[WAITS]:
+        said += [f"{tally.counts[WAITS]:,} waits for the write lock, {tally.counts[LOOKS]:,} looks at it"]
     return ", ".join(said)
 
 
@@ -100,7 +99,7 @@ def _clients(measured: Sequence[Measured]) -> str:
 def _troubles(tally: Tally) -> str:
     said = [f"re-stamps {tally.counts['re-stamps']:,}", f"late_start {tally.counts['late_start']:,}"]
     said += [f"Busy {tally.counts['error Busy']:,}"]
-    told = {*_EXCHANGES, "re-stamps", "late_start", "error Busy", "swaps", LOST}
+    told = {*_EXCHANGES, "re-stamps", "late_start", "error Busy", WAITS, LOOKS}
     said += [f"{name} {count:,}" for name, count in sorted(tally.counts.items()) if name not in told]
     return ", ".join(said)
 

@@ -52,6 +52,12 @@ def find(db: apsw.Connection, key: Key) -> Found | None:
     return None
 
 
+def find_version(db: apsw.Connection, key: Key) -> tuple[int, int] | None:
+    """Return the id of a limit and how often it was written."""
+    found: list[tuple[int, int]] = _rows(db, "version", *key)
+    return found[0] if found else None
+
+
 def names(db: apsw.Connection, environment: str) -> list[str]:
     return [name for (name,) in _rows(db, "names", environment)]
 

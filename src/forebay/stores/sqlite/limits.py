@@ -1,4 +1,4 @@
-"""Keeps limits in one SQLite file: an exchange reads the rows it needs, decides and writes in one transaction."""
+"""Keeps limits in one SQLite file: read some rows, decide, write if nobody was faster, and else all of it again."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from forebay.stores.sqlite.limit_rows import Key, LimitReader
 from forebay.stores.sqlite.limit_wake import GrantCalls
 
 T = TypeVar("T")
+_PATIENT_AFTER = 20
 _ALONE_AFTER = 3
 
 
@@ -80,19 +81,25 @@ class SqliteLimits:
         check_name("session", ask["sid"])
         key = Key(self._environment, limit)
 
-        def use(db: apsw.Connection) -> tuple[Answer, list[tuple[str, list[Grant]]]]:
-            with limit_rows.writing(db):
-                found = limit_rows.find(db, key)
-                now = self._clock()
-                if found is None:
-                    return admission.unknown(now.ticks), []
-                raw = found.raw_at(now)
-                reader = LimitReader(db, found.header, raw)
-                decided = limit_step.exchange(found.header, reader, ask, raw)
+        def use(access: Access, db: apsw.Connection) -> tuple[Answer, list[tuple[str, list[Grant]]]]:
+            losses = 0
+            while True:
+                with limit_rows.reading(db):
+                    found = limit_rows.find(db, key)
+                    now = self._clock()
+                    if found is None:
+                        return admission.unknown(now.ticks), []
+                    raw = found.raw_at(now)
+                    decided = limit_step.exchange(found.header, LimitReader(db, found.header, raw), ask, raw)
                 if decided is None:
                     return admission.unknown(raw), []
-                limit_rows.write(db, found.header, decided.changes, raw, now)
-                return decided.answer, decided.told
+                with limit_rows.writing(db):
+                    if _is_at(db, key, found.header):
+                        limit_rows.write(db, found.header, decided.changes, raw, now)
+                        return decided.answer, decided.told
+                losses += 1
+                if losses > _PATIENT_AFTER and not access.patience(0):
+                    raise access.busy()
 
         answer, given = self._using(choose, limit, use)
         if given:
@@ -102,7 +109,7 @@ class SqliteLimits:
     def read(self, limit: str) -> tuple[Record | None, int]:
         key = Key(self._environment, limit)
 
-        def use(db: apsw.Connection) -> tuple[Record | None, int]:
+        def use(_access: Access, db: apsw.Connection) -> tuple[Record | None, int]:
             with limit_rows.reading(db):
                 found = limit_rows.find(db, key)
                 now = self._clock()
@@ -120,7 +127,7 @@ class SqliteLimits:
         """If others were faster a few times, the step is taken in a transaction that keeps them from writing."""
         key = Key(self._environment, limit)
 
-        def use(db: apsw.Connection) -> Record | None:
+        def use(_access: Access, db: apsw.Connection) -> Record | None:
             for _ in range(_ALONE_AFTER):
                 with limit_rows.reading(db):
                     whole = self._whole(db, key)
@@ -150,25 +157,28 @@ class SqliteLimits:
         return _Whole(found.header, record, rows, raw, now)
 
     def names(self) -> list[str]:
-        return self._using(lambda files: files.main, "", lambda db: limit_rows.names(db, self._environment))
+        return self._using(lambda files: files.main, "", lambda _access, db: limit_rows.names(db, self._environment))
 
     def check(self, limit: str) -> list[str]:
         """Say where the rows of a limit do not fit its header, or each other."""
         key = Key(self._environment, limit)
 
-        def use(db: apsw.Connection) -> list[str]:
+        def use(_access: Access, db: apsw.Connection) -> list[str]:
             with limit_rows.reading(db):
                 found = limit_rows.find(db, key)
                 return [] if found is None else limit_step.check(found.header, LimitReader(db, found.header, 0))
 
         return self._using(lambda files: files.main, limit, use)
 
-    def _using(self, choose: Callable[[LimitFiles], Access], limit: str, use: Callable[[apsw.Connection], T]) -> T:
+    def _using(
+        self, choose: Callable[[LimitFiles], Access], limit: str, use: Callable[[Access, apsw.Connection], T]
+    ) -> T:
         while True:
             files = self._opened()
             try:
-                with choose(files).turn() as db:
-                    return use(db)
+                access = choose(files)
+                with access.turn() as db:
+                    return use(access, db)
             except Left:
                 continue  # by a fork, or because the file is another one now
             except Unreadable as error:
@@ -233,10 +243,8 @@ class SqliteLimits:
 
 def _is_at(db: apsw.Connection, key: Key, header: Header | None) -> bool:
     """Whether nobody has written the limit since."""
-    found = limit_rows.find(db, key)
-    if found is None or header is None:
-        return found is None and header is None
-    return (found.header.id, found.header.version) == (header.id, header.version)
+    written = None if header is None else (header.id, header.version)
+    return limit_rows.find_version(db, key) == written
 
 
 def _replace(db: apsw.Connection, key: Key, whole: _Whole, changed: Record) -> None:
