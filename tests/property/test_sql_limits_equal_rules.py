@@ -81,7 +81,13 @@ class BothInSql(Both):
             run = {"id": seat["n"] + 1, "key": f"k{number % keys}", "count": callers, "units": units, "label": "l"}
             done = [{"id": call["id"], "outcome": "ok", "units": {}} for call in seat["calls"][:1]]
             heard = seat["g"] if confirms else 0
-            said = {"n": seat["n"] + 1, "heard": heard, "done": done, "runs": [run | {"front": 0}]}
+            large = run | {"id": run["id"] + 100, "units": {"calls": 1, "pages": 5}}
+            said = {
+                "n": seat["n"] + 1,
+                "heard": heard,
+                "done": done,
+                "runs": [each | {"front": 0} for each in (run, large)],
+            }
             self._ask(sid, said)
             self._move(every)
 

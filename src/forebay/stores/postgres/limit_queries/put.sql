@@ -27,11 +27,11 @@ WITH header AS (
     ) FROM json_array_elements($9::json) AS row))
 ), held AS (
     UPDATE forebay_limit_runs AS r
-    SET state = 1,
+    SET state = CASE state WHEN 0 THEN 1 ELSE state END,
         next = (SELECT (row ->> 1)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid),
         g = (SELECT (row ->> 2)::bigint FROM json_array_elements($9::json) AS row WHERE row ->> 0 = r.sid)
     WHERE limit_id = $1::bigint AND sid = ANY(ARRAY(SELECT row ->> 0 FROM json_array_elements($9::json) AS row))
-        AND state = 0 AND NOT EXISTS (
+        AND NOT EXISTS (
             SELECT FROM json_array_elements($9::json) AS row, json_array_elements_text(row -> 5) AS known
             WHERE row ->> 0 = r.sid AND known::bigint = r.id)
 ), dropped_runs AS (
