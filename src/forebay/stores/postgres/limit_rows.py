@@ -270,22 +270,26 @@ def write(link: Link, limit: int, changes: Changes | Beat, told: Sequence[Told] 
             change.virtual,
             change.placed,
             change.head,
-            encode(changes.dropped_sessions),
-            encode(changes.sessions),
-            encode(changes.granted),
-            encode(changes.dropped_runs),
-            encode(changes.runs),
-            encode(changes.dropped_calls),
-            encode(changes.calls),
-            encode(changes.dropped_tails),
-            encode(changes.tails),
-            encode(changes.dropped_windows),
-            encode([(window.name, window.entries.hex()) for window in changes.windows]),
+            _list(changes.dropped_sessions),
+            _list(changes.sessions),
+            _list(changes.granted),
+            _list(changes.dropped_runs),
+            _list(changes.runs),
+            _list(changes.dropped_calls),
+            _list(changes.calls),
+            _list(changes.dropped_tails),
+            _list(changes.tails),
+            _list(changes.dropped_windows),
+            _list([(window.name, window.entries.hex()) for window in changes.windows]),
         )
     ]
     if change.eras:
         statements.append(_statement(link, "put_header", limit, change.eras, change.people))
     _say(link, *statements, b"COMMIT", *tells)
+
+
+def _list(rows: Sequence[object]) -> str:
+    return encode(rows) if rows else "[]"
 
 
 def add(link: Link, key: Key, changes: Changes) -> bool:
