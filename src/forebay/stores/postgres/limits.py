@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,7 @@ class PostgresLimits:
         self._environment = check_name("environment", environment)
         self._clock = clock
         self._ids: dict[str, int] = {}
-        self._steps = count()
+        self._steps = count(random.randrange(limit_parts.CHECKED_EVERY))  # noqa: S311 - spreads processes
         self._server = Server(address, settings=_SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
         self._open()
         _OPEN.add(self)
