@@ -47,8 +47,9 @@ def answer_of(reply: bytes) -> Answer:
     now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, more = map(
         int, _NUMBERS.unpack_from(reply)
     )
-    lists: Any = json.loads(reply[_NUMBERS.size :].decode())  # twice as fast as from bytes
-    status, grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
+    found: Any = json.loads(reply[_NUMBERS.size :].decode())  # twice as fast as from bytes
+    status, *lists = found
+    grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
     for wait in waits:
         wait["by"] = wait["by"] or []
     for each in terms:
