@@ -113,15 +113,16 @@ class RepeatPromises(LimitCase):
         assert a.beats()["grants"] == []
 
     def test_an_answered_grant_never_grows(self, store: LimitStore, a: Process, b: Process) -> None:
-        define(store, 2)
-        held = b.wants()
+        define(store, 3)
+        ended, held = a.wants(), b.wants()
         a.joins(2)
         asked = a.ask()
         first = store.exchange(LIMIT, asked)
-        heartbeat = a._said(0)  # noqa: SLF001 - it leaves before the answer is there
+        a.ends(ended)
+        returned = a.returns()  # it leaves before the answer is there
         b.gives_back(held)
         a.takes(asked, first)
-        a.takes(heartbeat, store.renew(LIMIT, heartbeat))
+        a.takes(returned, store.give_back(LIMIT, returned))
         a.beats()
         assert len(a.calls) == 2
         assert sorted(a.calls) == [call["id"] for call in stored(store)["seats"]["a"]["calls"]]

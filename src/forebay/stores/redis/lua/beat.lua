@@ -3,14 +3,16 @@
 -- KEYS, ARGV, reply: as exchange.lua. Nothing is replied, and nothing is changed, where there is more to do: then the
 -- session has to make an exchange of it.
 local record = header.load()
-if not record or #record.eras ~= 1 then
+local era = record and record.eras[1]
+if not era then
   return ''
 end
 local ask = header.read_ask(ARGV[1])
-local terms = record.eras[1].terms
+local terms = era.terms
 local offset = record.offset
 local now = header.logical(record, clock(tonumber(ARGV[4]), tonumber(ARGV[5])), ask.seen, ask.elapsed)
-local seat = record.offset == offset and header.load_seat(record, ask.sid)
+local is_as_known = record.offset == offset and not (#record.eras > 1 and 0 <= era['until'] and era['until'] <= now)
+local seat = is_as_known and header.load_seat(record, ask.sid)
 if not seat or header.has_forgotten(record, seat, ask, terms, now) or not header.only_beats(seat, ask) then
   return ''
 end
