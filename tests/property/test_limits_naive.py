@@ -32,10 +32,11 @@ pytestmark = pytest.mark.timeout(0 if FUZZ else 600)
 
 ANY = st.integers(0, 99)
 MAX_PROCESSES = 5
+MOST_JOINS = 3
 WINDOWS = ((7, 2.0), (30, 10.0, "pages"))
 JOINS = st.lists(
     st.tuples(st.integers(1, 6), st.sampled_from([1, 1, 3, 8, 29, 40]), st.sampled_from(["", "k", "m"]), st.booleans()),
-    max_size=3,
+    max_size=MOST_JOINS,
 )
 ENDINGS = st.lists(
     st.tuples(ANY, st.sampled_from(["ok", "ok", "", "unsent", "unreached", "cut_off"]), st.integers(0, 12)), max_size=4
@@ -44,7 +45,7 @@ STEPS = st.sampled_from([0, 1, 50, 700, 2000, 2300, 1, 4000, 10_000, 10_301, 15_
 
 
 class NaiveMachine(RuleBasedStateMachine):
-    """Five processes at most, fewer than a step looks at, so that each step does all that there is to do."""
+    """Fewer runs in line than a step looks at, so that each step does all that there is to do."""
 
     make_store: Callable[[HandClock], LimitStore]
 
@@ -70,6 +71,9 @@ class NaiveMachine(RuleBasedStateMachine):
             self.alive.append(Process(self.store, self.clock, f"p{self.started}"))
         return self.alive[pick % MAX_PROCESSES % len(self.alive)]
 
+    def _has_room_in_line(self) -> bool:
+        return len(self.naive.runs) < limit_state.HEADS - MOST_JOINS
+
     def _say(self, process: Process, asked: Ask) -> None:
         answer = (self.store.exchange if asked["n"] else self.store.renew)(LIMIT, asked)
         woken = self.naive.step(asked, answer["now"])
@@ -91,7 +95,7 @@ class NaiveMachine(RuleBasedStateMachine):
         self, pick: int, joins: list[tuple[int, int, str, bool]], endings: list[tuple[int, str, int]], *, late: bool
     ) -> None:
         process = self._process(pick)
-        for count, pages, key, front in joins:
+        for count, pages, key, front in joins if self._has_room_in_line() else ():
             process.joins(count, {"pages": pages}, key=key, front=front)
         for which, outcome, pages in endings:
             if process.calls:
@@ -115,7 +119,8 @@ class NaiveMachine(RuleBasedStateMachine):
     def hears_nothing(self, pick: int) -> None:
         """Its next request confirms nothing: the wake-up and the answer were lost."""
         process = self._process(pick)
-        process.joins(2, {"pages": 1})
+        if self._has_room_in_line():
+            process.joins(2, {"pages": 1})
         asked = process.ask()
         self.store.exchange(LIMIT, asked)
         self.naive.step(asked, stored(self.store)["last"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -331,6 +332,46 @@ def _let_some_pass(store: RedisLimits) -> int:
     return sum(grant["count"] for grant in machine.last["d"]["grants"])
 
 
+def test_a_long_line_is_served_alike(store: RedisLimits) -> None:
+    aheads, mores = _serve_a_long_line(store)
+    assert max(aheads) > 70
+    assert sum(mores) > 3
+
+
+def _serve_a_long_line(store: RedisLimits) -> tuple[list[int], list[int]]:
+    """More sessions wait than a step looks at; then there is room for many, some confirm, and at last all are gone."""
+    machine = _machine(store)()
+    limit = Limit("it", in_flight=1, windows=(Window(90, 10, "pages"),), call_timeout_s=5, lease_s=3, heartbeat_s=1)
+    machine.begin(limit)
+    wants = {"id": 1, "label": "", "front": 0}
+    runs = [[wants | {"key": f"k{at % 5}", "count": 1 + at % 3, "units": {"pages": at % 4}}] for at in range(70)]
+    for at, run in enumerate(runs):
+        machine.raw += 7
+        machine._ask(f"s{at:02}", {"n": 1, "runs": run})
+    aheads = [answer["waits"][0]["ahead"] for answer in machine.last.values() if answer["waits"]]
+    mores = []
+
+    def ask(steps: int) -> None:
+        for _ in range(steps):
+            machine._ask("asker", {"n": machine._seat("asker")["n"] + 1})
+            mores.append(machine.last["asker"]["more"])
+
+    more_room = dataclasses.replace(limit, in_flight=80)
+    machine._change(lambda record, now: limit_actions.configured(record, "it", layer(more_room), now))
+    ask(4)
+    for at in range(0, 70, 3):
+        machine._ask(f"s{at:02}", {"n": 2, "heard": machine._seat(f"s{at:02}")["g"], "runs": runs[at]})
+    ask(2)
+    machine._ask("s01", {"n": 0, "version": 10_000})  # one remembers more than there is
+    ask(2)
+    for _ in range(3):
+        machine.raw += 3000
+        machine._ask("asker", {"n": 0})
+        ask(5)
+    machine.teardown()
+    return aheads, mores
+
+
 MISTAKES = {
     "no clock offset": ("record.offset = record.offset + true_now - now", ""),
     "one more in flight": ("terms.in_flight <= record.used) and", "terms.in_flight < record.used) and"),
@@ -369,6 +410,9 @@ def test_a_mistake_in_lua_is_found(mistake: str, valkey_server: Server) -> None:
     [
         ("(ENTRY, now, count + units)", "(ENTRY, instant, count + units)", "_make_many_calls"),
         ("+ (head.units[bound.unit] or 0)", "", "_let_some_pass"),
+        ("calls = floor(calls * rank / runs)", "", "_serve_a_long_line"),
+        ("local MOST_ENDINGS = 8", "local MOST_ENDINGS = 9", "_serve_a_long_line"),
+        ("      redis.call('ZADD', LINE, places[index + 1], places[index])", "", "_serve_a_long_line"),
     ],
 )
 def test_a_mistake_off_the_beaten_track_is_found(right: str, wrong: str, drive: str, valkey_server: Server) -> None:
