@@ -237,6 +237,18 @@ def test_a_process_pays_for_the_calls_that_it_names(
     assert read == [3]
 
 
+def test_a_heartbeat_that_meets_a_jump_of_the_clock_decides_on_more(
+    ground: Ground, store: SqlLimits, clock: HandClock
+) -> None:
+    half_full(store, clock)
+    waiter = Process(store, clock, "late")
+    waiter.wants(3)
+    clock.move(20)
+    clock.jump(-5000)
+    assert waiter.beats()["status"] == "ok"
+    assert store.check(LIMIT) == []
+
+
 # What is lost.
 
 

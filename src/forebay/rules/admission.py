@@ -23,15 +23,11 @@ TIMED_OUT = "timed_out"
 
 def decide(record: Record, ask: Ask, raw: int) -> Answer:
     """Apply what a session says and asks for; `raw` is the store's own clock."""
-    known = record["last"], record["offset"], record["gen"], record["tv"]
-    now = state.logical(record, raw, seen=ask["seen"], elapsed=ask["elapsed"])
-    if not record["eras"]:
-        return unknown(now)
-    terms = state.terms_at(record, now)
-    _notice_loss(record, ask, terms, now)
-    as_known = known[1:] == (record["offset"], record["gen"], record["tv"])
-    seat = record["seats"].get(ask["sid"])
-    if seat is not None and as_known and only_beats(seat, ask):
+    begun = _begin(record, ask, raw)
+    if begun.terms is None:
+        return unknown(begun.now)
+    now, terms, seat = begun.now, begun.terms, record["seats"].get(ask["sid"])
+    if seat is not None and begun.is_as_known and only_beats(seat, ask):
         return _beat(record, seat, ask, terms, now)
     record["v"] += 1
     lost = int(seat is None)
@@ -52,6 +48,37 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     if ask["tv"] != record["tv"]:
         answer["terms"] = [terms]
     return answer
+
+
+def beat(record: Record, ask: Ask, raw: int) -> Answer | None:
+    """Apply a heartbeat, for which a record needs no more than the session, its `rest`, and the sums of its logs.
+
+    Return None where the ask is more than that, or meets a jump of the clock, new terms or a loss: then the record has
+    to be read again, with what `decide` needs.
+    """
+    begun = _begin(record, ask, raw)
+    seat = record["seats"].get(ask["sid"])
+    if begun.terms is None or seat is None or not begun.is_as_known or not only_beats(seat, ask):
+        return None
+    return _beat(record, seat, ask, begun.terms, begun.now)
+
+
+class _Begun(NamedTuple):
+    """`is_as_known`: nothing has happened that all sessions have to do with. No terms: the limit has none."""
+
+    now: int
+    terms: Terms | None
+    is_as_known: bool
+
+
+def _begin(record: Record, ask: Ask, raw: int) -> _Begun:
+    known = record["offset"], record["gen"], record["tv"]
+    now = state.logical(record, raw, seen=ask["seen"], elapsed=ask["elapsed"])
+    if not record["eras"]:
+        return _Begun(now, None, is_as_known=False)
+    terms = state.terms_at(record, now)
+    _notice_loss(record, ask, terms, now)
+    return _Begun(now, terms, known == (record["offset"], record["gen"], record["tv"]))
 
 
 def _hear(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> list[int]:

@@ -852,3 +852,19 @@ def test_a_heartbeat_that_confirms_lets_the_rest_of_the_session_in() -> None:
     record["eras"][0]["terms"]["in_flight"] = 2
     assert granted(said(record, n=0)) == [(1, 1)]
     assert granted(said(record, n=0, heard=1)) == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "jump", "beats"),
+    [({}, 0, True), ({"seen": NOW}, -60_000, False), ({"n": 1}, 0, False), ({"version": 99}, 0, False)],
+)
+def test_a_heartbeat_alone_is_told_from_what_has_to_know_more(fields: dict[str, Any], jump: int, beats: bool) -> None:  # noqa: FBT001 - parametrized
+    record = record_of(1, [(9, 1.0)])
+    said(record, runs=[wish()])
+    whole = copy.deepcopy(record)
+    asked = ask_of("a", **{"n": 0, "acked": 1} | fields)
+    answer = admission.beat(record, asked, NOW + 10 + jump)
+    assert (answer is not None) == beats
+    if beats:
+        assert answer == admission.decide(whole, asked, NOW + 10)
+        assert record == whole

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 from forebay.model.limit_record import Ask, Grant, Record, Rest, Run, Seat
 from forebay.rules import admission
 from forebay.rules import limit_state as state
+from forebay.stores.sql.limit_codec import log_of, plain_record, quoted, run_of, seat_of, tail_text
 from forebay.stores.sql.limit_rows import (
     TOO_LARGE,
     CallRow,
@@ -19,12 +20,6 @@ from forebay.stores.sql.limit_rows import (
     SessionRow,
     TailRow,
     gathered,
-    log_of,
-    plain_record,
-    quoted,
-    run_of,
-    seat_of,
-    tail_text,
 )
 
 HEADS_READ = state.HEADS + 1

@@ -1,4 +1,4 @@
-"""Turns a limit's record into the rows that SQL keeps it in, and back.
+"""The rows that SQL keeps a limit in.
 
 A header has what a step always needs, and the counts of all the rows. Sessions, their calls and runs, the tails of
 keys, and the logs of windows are rows of their own. Texts that come from callers are JSON in ASCII.
@@ -7,12 +7,9 @@ keys, and the logs of windows are rows of their own. Texts that come from caller
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from forebay.model.limit_record import Call, Era, Grant, Log, Record, Run, Seat, Terms
 from forebay.rules import limit_state as state
 
 
@@ -23,8 +20,6 @@ class Unreadable(Exception):
 encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 MAY_BE_GRANTED, UNCONFIRMED, TOO_LARGE = range(3)
 """States of a run: only the first may be granted to; of the second the session has to confirm its grants first."""
-_PEOPLE = ("layers", "note", "paused_by", "reports", "asked")
-_APART = frozenset({"eras", "last", "offset", "virtual", "seats", "tails", "logs", "rest", *_PEOPLE})
 
 
 def decode(text: str) -> Any:  # noqa: ANN401 - whatever was encoded
@@ -191,207 +186,3 @@ def gathered(sessions: Iterable[SessionRow], runs: Iterable[RunRow], calls: Iter
         seat = found.setdefault(call.sid, SeatRows(None, {}, {}))
         cast("dict[int, CallRow]", seat.calls)[call.id] = call
     return found
-
-
-# From rows.
-
-
-@lru_cache(maxsize=512)
-def _units(text: str) -> tuple[tuple[str, int], ...]:
-    return tuple(decode(text).items())
-
-
-@lru_cache(maxsize=512)
-def _text(text: str) -> str:
-    return cast("str", decode(text))
-
-
-def run_of(row: RunRow) -> Run:
-    return {
-        "id": row.id,
-        "key": _text(row.key),
-        "count": row.callers,
-        "units": dict(_units(row.units)),
-        "label": _text(row.label),
-        "tag": row.tag,
-        "tick": row.tick,
-    }
-
-
-def call_of(row: CallRow) -> Call:
-    call: Call = {
-        "id": row.id,
-        "at": row.at,
-        "until": row.until,
-        "units": dict(_units(row.units)),
-        "label": _text(row.label),
-    }
-    if row.key != '""':
-        call["key"] = _text(row.key)
-    return call
-
-
-def seat_of(rows: SeatRows, session: SessionRow) -> Seat:
-    out: list[Grant] = [] if session.out == "[]" else decode(session.out)
-    return {
-        "until": session.until,
-        "due": session.due,
-        "n": session.n,
-        "g": session.g,
-        "next": session.next,
-        "label": _text(session.label),
-        "calls": [call_of(row) for row in rows.calls.values()],
-        "runs": [run_of(row) for row in rows.runs.values()],
-        "out": out,
-    }
-
-
-def log_of(entries: bytes) -> Log:
-    try:
-        items = list(struct.unpack(f"<{len(entries) // 8}q", entries))
-    except struct.error as error:
-        raise Unreadable(str(error)) from error
-    return {"sum": sum(items[1::2]), "items": items}
-
-
-def tail_text(row: TailRow) -> str:
-    return _text(row.key)
-
-
-def plain_record(header: Header, loaded: LoadedHeader) -> Record:
-    """Return the record without its parts and without what only people read."""
-    record: dict[str, Any] = {
-        **loaded.plain,
-        "last": header.last,
-        "offset": header.offset,
-        "virtual": header.virtual,
-        "eras": decode(header.eras),
-        "logs": {},
-        "seats": {},
-        "tails": {},
-    }
-    return cast("Record", record)
-
-
-def whole_record(header: Header, rows: Rows) -> Record:
-    """Return all that the rows say, in the order in which sessions asked first, as far as the rows tell."""
-    record = plain_record(header, header.load())
-    record.update(decode(header.people))
-    for sid, seat in rows.seats.items():
-        if seat.session is not None:
-            record["seats"][sid] = seat_of(seat, seat.session)
-    record["tails"] = {tail_text(row): {"tag": row.tag, "runs": row.runs} for row in rows.tails.values()}
-    record["logs"] = {name: log_of(entries) for name, entries in rows.windows.items()}
-    return record
-
-
-# To rows.
-
-
-def units_text(units: Mapping[str, int]) -> str:
-    return encode(units) if units else "{}"
-
-
-@lru_cache(maxsize=512)
-def quoted(text: str) -> str:
-    return encode(text)
-
-
-def log_entries(log: Log) -> bytes:
-    items = log["items"]
-    return struct.pack(f"<{len(items)}q", *items)
-
-
-def session_row(sid: str, seat: Seat, *, opened: int) -> SessionRow:
-    """`opened` is how many calls the session has beside those that the seat has."""
-    return SessionRow(
-        sid,
-        seat["until"],
-        seat["due"],
-        seat["n"],
-        seat["g"],
-        seat["next"],
-        quoted(seat["label"]),
-        opened + len(seat["calls"]),
-        encode(seat["out"]) if seat["out"] else "[]",
-    )
-
-
-def run_rows(sid: str, seat: Seat, terms: Terms) -> dict[int, RunRow]:
-    placed = UNCONFIRMED if seat["out"] else MAY_BE_GRANTED
-    return {
-        run["id"]: RunRow(
-            sid,
-            run["id"],
-            TOO_LARGE if state.too_large(terms, run["units"]) else placed,
-            run["tag"],
-            run["tick"],
-            run["count"],
-            units_text(run["units"]),
-            quoted(run["key"]),
-            quoted(run["label"]),
-            seat["next"],
-            seat["g"],
-        )
-        for run in seat["runs"]
-    }
-
-
-def call_rows(sid: str, seat: Seat) -> dict[int, CallRow]:
-    return {
-        call["id"]: CallRow(
-            sid,
-            call["id"],
-            call["at"],
-            call["until"],
-            units_text(call["units"]),
-            quoted(call.get("key", "")),
-            quoted(call["label"]),
-        )
-        for call in seat["calls"]
-    }
-
-
-def rows_of(sid: str, seat: Seat, terms: Terms, *, opened: int = 0) -> SeatRows:
-    """Return the rows of a session; `opened` is how many calls it has beside those that the seat has."""
-    return SeatRows(session_row(sid, seat, opened=opened), run_rows(sid, seat, terms), call_rows(sid, seat))
-
-
-def all_rows(record: Record) -> Rows:
-    terms = placing_terms(record["eras"])
-    return Rows(
-        {sid: rows_of(sid, seat, terms) for sid, seat in record["seats"].items()},
-        {key: TailRow(quoted(key), tail["tag"], tail["runs"]) for key, tail in record["tails"].items()},
-        {name: log_entries(log) for name, log in record["logs"].items()},
-    )
-
-
-def counts_of(rows: Rows) -> Counts:
-    total = Counts(tails=len(rows.tails))
-    for sid, seat in rows.seats.items():
-        total = total.changed(Counts(), seat.counts(sid))
-    return total
-
-
-def sums_of(record: Record) -> dict[str, int]:
-    return {name: log["sum"] for name, log in record["logs"].items()}
-
-
-_NO_WINDOWS = cast("Terms", {"windows": []})
-
-
-def placing_terms(eras: list[Era]) -> Terms:
-    """Return the terms that decide which runs are too large for the line."""
-    return eras[0]["terms"] if eras else _NO_WINDOWS
-
-
-def header_of(
-    record: Record, counts: Counts, sums: Mapping[str, int], latest: int, *, with_people: bool
-) -> HeaderChange:
-    plain = {name: value for name, value in record.items() if name not in _APART}
-    head = encode({"record": plain, "counts": counts, "sums": sums, "latest": latest})
-    change = HeaderChange(record["last"], record["offset"], record["virtual"], counts.placed, head)
-    if not with_people:
-        return change
-    people = {name: record[name] for name in _PEOPLE if name in record}  # type: ignore[literal-required]
-    return change._replace(eras=encode(record["eras"]), people=encode(people))

@@ -9,6 +9,19 @@ from forebay.rules import admission
 from forebay.rules import limit_state as state
 from forebay.stores.sql import limit_changes
 from forebay.stores.sql.limit_changes import Beat, Changes, GrantedRow
+from forebay.stores.sql.limit_codec import (
+    all_rows,
+    counts_of,
+    header_of,
+    log_entries,
+    placing_terms,
+    quoted,
+    rows_of,
+    run_rows,
+    session_row,
+    sums_of,
+    whole_record,
+)
 from forebay.stores.sql.limit_older import read_older
 from forebay.stores.sql.limit_parts import (
     Before,
@@ -30,17 +43,6 @@ from forebay.stores.sql.limit_rows import (
     Rows,
     SeatRows,
     TailRow,
-    all_rows,
-    counts_of,
-    header_of,
-    log_entries,
-    placing_terms,
-    quoted,
-    rows_of,
-    run_rows,
-    session_row,
-    sums_of,
-    whole_record,
 )
 
 _EMPTY = Rows({}, {}, {})
@@ -104,12 +106,10 @@ def _beat(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: i
     if rows.session is None:
         return None
     record = beat_record(header, loaded, rows, rows.session)
+    answer = admission.beat(record, ask, raw)
+    if answer is None:
+        return None
     seat = record["seats"][ask["sid"]]
-    if not admission.only_beats(seat, ask):
-        return None
-    answer = admission.decide(record, ask, raw)
-    if record["v"] != loaded.plain["v"] or not _is_as_known(record, header, loaded):
-        return None
     if run_rows(ask["sid"], seat, placing_terms(record["eras"])) != rows.runs:
         return None  # a session that continues where another store left off: its places have to know
     after = session_row(ask["sid"], seat, opened=rows.session.open)
