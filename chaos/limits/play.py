@@ -10,9 +10,13 @@ from chaos.limits import records
 from chaos.limits.cast import OURS, Cast
 from chaos.limits.judge import judge
 from chaos.limits.load import Load
+from chaos.limits.ours import ENVIRONMENT
 from chaos.limits.records import Records
 from chaos.limits.scenarios import SCENARIOS
 from chaos.limits.stage import staged
+from forebay.errors import StoreError
+from forebay.stores.limit_address import open_limits
+from forebay.testing.limits.case import problems_of_parts
 
 STALLED_S = 0.2
 """Four times the transit that callers promise: nobody but a machine that stands still is that slow."""
@@ -26,12 +30,25 @@ def play(
     with staged(store, folder / "store", durable=scenario.durable) as stage:
         run = scenario.build(Cast(stage=stage, store=store, folder=folder, adapter=adapter, short=short))
         record = Load(replace(run.plan, seconds=seconds or run.plan.seconds)).run()
+        wrong = _wrong_sums(stage.address)
     verdict = judge(record, {run.plan.limit: run.rules})
     found = records.read(record)
     verdict.violations += [text for check in run.checks for text in check(found)]
+    verdict.violations += wrong
     verdict.missing += [text for need in run.needs for text in need(found)]
     excuse(verdict, found)
     return verdict
+
+
+def _wrong_sums(address: str) -> list[str]:
+    """Return where what is kept does not add up, in a store that keeps sums of it."""
+    store = open_limits(address, ENVIRONMENT)
+    try:
+        return [f"{name}: {text}" for name in store.names() for text in problems_of_parts(store, name)]
+    except StoreError:
+        return []  # the scenario left the store down
+    finally:
+        store.close()
 
 
 def excuse(verdict: Verdict, found: Records) -> None:
