@@ -21,8 +21,7 @@ local RELEARNING = 'relearning'
 local NUMBERS = '>dddddddddddddddddddddddddddd'
 local NUMBERS_SIZE = 28 * 8
 
--- Functions of these files share few outer locals and see others as fields: a script makes all of them again each time
--- that it runs, and each local that a function refers to costs time then.
+-- A script makes all of its functions again each time that it runs, and each local that a function refers to costs time then.
 local header = {}
 
 -- seats, alive, silent: how many sessions there are, how many of them are alive, and how many have to confirm something.
@@ -256,7 +255,12 @@ function header.read_ask(text)
 end
 
 function header.reply(a)
+  local lists
+  if #a.grants + #a.starts + #a.waits + #a.terms + #a.wakes + #a.sums == 0 then
+    lists = '["' .. a.status .. '",[],[],[],[],[],[]]'
+  else
+    lists = cjson.encode({a.status, a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums})
+  end
   return struct.pack('>dddddddddddddd', a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level, a.cut_off,
-    a.offset, a.shut, a.began, a.more)
-    .. cjson.encode({a.status, a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums})
+    a.offset, a.shut, a.began, a.more) .. lists
 end
