@@ -174,6 +174,19 @@ def test_a_change_by_hand_does_not_hide_a_loss(
     assert problems_of_parts(store) == []
 
 
+def test_a_copy_that_is_put_back_where_the_header_is_gone_counts_what_it_holds(
+    store: RedisLimits, clock: HandClock, valkey_server: Server
+) -> None:
+    processes = busy(store, clock, Provider(clock))
+    copy = stored(store)
+    lose(store, valkey_server.url, "header")
+    store.change(LIMIT, lambda _, __: copy)
+    assert stored(store)["gen"] == 2
+    assert problems_of_parts(store) == []
+    ask(processes[0])
+    assert problems_of_parts(store) == []
+
+
 def _spoil(name: str) -> Callable[[RedisLimits, str], None]:
     def spoil(store: RedisLimits, url: str) -> None:
         key = keys_of(store._key(LIMIT))[PARTS.index(name)]

@@ -19,9 +19,9 @@ for name, log in pairs(found.logs) do
 end
 -- Where only the header is gone, calls may still be under way that nobody knows of.
 local leaves = mark == '' and redis.call('EXISTS', SESSIONS, CALLS, ENDS, LINE, UNCONFIRMED, TAILS, WINDOWS) > 0
+found.gen = found.gen + (leaves and 1 or 0)
 local stored = whole.store(found)
 if leaves and stored.eras[1] then
-  stored.gen = stored.gen + 1
   admission.hold_back(stored, stored.eras[1].terms, stored.last)
   header.store(stored, false)
 end
