@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import apsw
@@ -108,3 +110,11 @@ def test_in_postgres_a_plan_that_reads_a_table_is_found_out(database: Connection
     plan = _explained(database, "parts")
     database.execute("ROLLBACK")
     assert [line for line in plan if "Sort" in line]
+
+
+@pytest.mark.parametrize("queries", [sqlite_queries, postgres_queries], ids=["sqlite", "postgres"])
+def test_each_statement_says_what_it_is_asked_and_answers(queries: ModuleType) -> None:
+    folder = resources.files(queries.__package__ or "")
+    for file in (each for each in folder.iterdir() if each.name.endswith(".sql")):
+        header = [line for line in file.read_text("utf-8").splitlines() if line.startswith("--")]
+        assert any("Arguments:" in line for line in header), file.name
