@@ -10,13 +10,9 @@ from chaos.limits import records
 from chaos.limits.cast import OURS, Cast
 from chaos.limits.judge import judge
 from chaos.limits.load import Load
-from chaos.limits.ours import ENVIRONMENT
 from chaos.limits.records import Records
 from chaos.limits.scenarios import SCENARIOS
 from chaos.limits.stage import staged
-from forebay.errors import StoreError
-from forebay.stores.limit_address import open_limits
-from forebay.testing.limits.case import problems_of_parts
 
 STALLED_S = 0.2
 """Four times the transit that callers promise: nobody but a machine that stands still is that slow."""
@@ -42,6 +38,12 @@ def play(
 
 def _wrong_sums(address: str) -> list[str]:
     """Return where what is kept does not add up, in a store that keeps sums of it."""
+    # Loaded when all calls are made: provider, load and judge share no code with what they judge.
+    from chaos.limits.ours import ENVIRONMENT  # noqa: PLC0415
+    from forebay.errors import StoreError  # noqa: PLC0415
+    from forebay.stores.limit_address import open_limits  # noqa: PLC0415
+    from forebay.testing.limits.case import problems_of_parts  # noqa: PLC0415
+
     store = open_limits(address, ENVIRONMENT)
     try:
         return [f"{name}: {text}" for name in store.names() for text in problems_of_parts(store, name)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from forebay.engine.registry import Kind
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from forebay.limits.follow import FollowedFile
     from forebay.limits.limiter import Limiter
     from forebay.stores.limit_base import LimitStore
+
+_ANY_LIMIT = "any"
+"""A store migrates its tables before it changes a limit, also one that does not exist."""
 
 
 class AppLimits:
@@ -61,6 +64,15 @@ class AppLimits:
             from forebay.stores.limit_address import open_limits  # noqa: PLC0415 - same
 
             open_limits(address, self._environment()).close()
+
+    def migrate(self) -> None:
+        """Bring tables of limits that an older version made to this version's schema."""
+        from forebay.stores.limit_address import open_limits  # noqa: PLC0415 - same
+
+        address = self._address()
+        if isinstance(address, str) and not self._missing():
+            with closing(open_limits(address, self._environment())) as store:
+                store.change(_ANY_LIMIT, lambda _record, _now: None)
 
     def _missing(self) -> bool:
         address = self._address()

@@ -43,8 +43,7 @@ def migrate(*, common: Common = _USUAL) -> None:
     """Stop the workers of the older version first. On PostgreSQL nothing else migrates an older ledger."""
     with opened(common, Access.MIGRATE) as app:
         output.line(f"{_ledger(app)}  {_schema(app)}")
-        if app.limits.found() is not None:
-            app.limiter.names()
+        app.limits.migrate()
 
 
 def adopt(*, common: Common = _USUAL) -> None:

@@ -26,7 +26,8 @@ def too_old(what: str, place: str, found: int, known: int) -> SchemaTooOld:
 def too_old_limits(place: str, found: int, known: int) -> SchemaTooOld:
     return SchemaTooOld(
         f"The limits in {place} have schema {found}; this Forebay needs {known}.",
-        remedy="Upgrade what uses them: the first program that uses a limit migrates them, and older ones are refused.",
+        remedy=f"Upgrade what uses them, then run {_MIGRATE}; the first program that uses a limit does the same."
+        " Older programs are refused from then on.",
     )
 
 
