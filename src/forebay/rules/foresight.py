@@ -130,8 +130,7 @@ class Outlook:
     def _full_window(self, by: str, named: str, units: dict[str, int], at: float) -> Gate:
         for bound in self.terms["windows"]:
             if logs.name(bound) == by:
-                log = self.record["logs"].get(by, {"sum": 0, "items": []})
-                need = units.get(bound["unit"], 0)
+                log, need = limit_state.log_of(self.record, by), units[bound["unit"]]
                 free_in = logs.free_in(log, self.now, logs.width(bound, self.terms), bound["n"], need)
                 text = f"{named} has used {log['sum']} of {logs.bound_text(bound)}, and the next call takes {need}"
                 return Gate(reason=WaitReason.LIMIT, text=text, until=at + free_in / 1000, binds=logs.bound_text(bound))

@@ -188,6 +188,12 @@ def test_a_flow_that_has_left_the_line_counts_once_when_it_comes_back() -> None:
     assert tags([place], {LINE: 20}, {(LINE, "acme/"): 7}, {(LINE, "acme"): 1}) == [22]
 
 
+@pytest.mark.parametrize("head", [1, 7])
+def test_a_flow_whose_last_task_heads_the_line_is_counted_already(head: int) -> None:
+    place = Place(LINE, "acme/", "acme")
+    assert tags([place], {LINE: head}, {(LINE, "acme/"): head}, {(LINE, "acme"): 2}) == [head + 2]
+
+
 def test_a_tenant_with_very_many_flows_takes_bounded_steps() -> None:
     place = Place(LINE, "acme/new", "acme")
     assert tags([place], {LINE: 5}, {}, {(LINE, "acme"): MAX_CROWD}) == [5 + MAX_CROWD]

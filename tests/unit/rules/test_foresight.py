@@ -209,3 +209,10 @@ def test_a_call_that_never_fits_is_said_to() -> None:
     found = view(record_of(None, [(10, 60.0, "pages")]), pages=11)
     (gate,) = found.gates
     assert (gate.text, found.eta_s) == ("limit 'api' never fits a call of 1 calls, 11 pages", None)
+
+
+def test_a_pause_that_ends_this_instant_leaves_the_bound_of_0_to_blame() -> None:
+    record = limit_actions.paused(record_of(0), NOW, for_ms=9, note="nightly")
+    (gate,) = view(record, now=NOW + 9).gates
+    assert (gate.until, gate.note) == (None, "")
+    assert "a bound of it is 0" in gate.text

@@ -57,3 +57,10 @@ def test_a_longer_title_is_cut_and_says_so() -> None:
 
 def test_one_sign_underlines_a_heading() -> None:
     assert [(each.level, each.title) for each in marks("one\n=\n\ntwo\n-\n").headings] == [(1, "one"), (2, "two")]
+
+
+def test_the_text_of_a_section_begins_right_behind_its_heading_however_it_is_marked() -> None:
+    text = "# one\nfirst\n\ntwo\n---\nsecond"
+    found = marks(text).headings
+    assert [text[each.start : each.end] for each in found] == ["# one\n", "two\n---\n"]
+    assert [text[each.end :].splitlines()[0] for each in found] == ["first", "second"]

@@ -13,6 +13,11 @@ def test_words_that_come_often_and_stand_in_headings_come_first() -> None:
     assert keywords(text, language="en", most=2) == ["basin", "turbine"]
 
 
+def test_a_heading_counts_as_much_as_three_lines_of_text() -> None:
+    assert keywords("# turbine\n\nbasins basins\n", language="en", most=1) == ["turbine"]
+    assert keywords("# turbine\n\nbasins basins basins basins\n", language="en", most=1) == ["basins"]
+
+
 def test_a_word_is_written_as_it_mostly_is() -> None:
     assert keywords("Das Stauwerk und das Stauwerk, STAUWERK.", language="de", most=1) == ["Stauwerk"]
 

@@ -28,6 +28,11 @@ def test_one_that_nothing_holds_starts_now_and_is_next() -> None:
     assert found.more_workers_help is None
 
 
+def test_where_nobody_works_it_waits_for_a_worker() -> None:
+    found = standing(pending(), NOBODY, now=NOW)
+    assert (found.wait_reason, found.eta_s, found.more_workers_help) == (WaitReason.NO_WORKER, None, True)
+
+
 def test_the_longest_of_what_it_waits_for_is_its_time() -> None:
     waiting = pending(wait_reason=WaitReason.RETRY, available_at=NOW + 20, retry_count=2)
     limit = LimitView(gates=(COOLS,), eta_s=8.0, cooldown_for_s=8.0, level=3, mean_call_s=2.0)
