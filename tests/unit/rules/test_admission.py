@@ -304,6 +304,49 @@ def test_the_end_of_a_call_and_each_grant_are_told_to_the_rest() -> None:
     assert (record["cool"]["kind"], record["cool"]["began"]) == ("breaker", NOW + 5)
 
 
+@pytest.mark.parametrize("outcome", ["cut_off", "timed_out"])
+def test_a_call_that_was_cut_off_counts_until_its_provider_must_be_done_with_it(outcome: str) -> None:
+    record = record_of()
+    said(record, label="host 1", runs=[wish(count=2)])
+    record["seats"]["a"]["calls"][0]["until"] += 100
+    said(record, n=2, now=NOW + 5, label="host 1", heard=1, done=[done(1, outcome)])
+    assert record["seats"]["a:cut_off"] == {
+        "until": 0,
+        "due": NOW + HELD + 100,
+        "n": 0,
+        "g": 0,
+        "next": 2,
+        "label": "host 1",
+        "calls": [{"id": 1, "at": NOW, "until": NOW + HELD + 100, "units": {"calls": 1}, "label": ""}],
+        "runs": [],
+        "out": [],
+    }
+    answer = said(record, n=3, now=NOW + 6, done=[done(2, outcome)])
+    assert (answer["cut_off"], answer["used"], record["mean"], record["seats"]["a"]["calls"]) == (2, 2, 0, [])
+    assert (record["seats"]["a:cut_off"]["due"], record["seats"]["a:cut_off"]["next"]) == (NOW + HELD, 3)
+    assert said(record, n=4, now=NOW + HELD)["used"] == 1
+    assert said(record, n=5, now=NOW + HELD + 100)["used"] == 0
+    assert sorted(record["seats"]) == ["a"]
+
+
+def test_a_call_that_was_cut_off_is_free_at_once_where_the_provider_stops_with_its_caller() -> None:
+    record = record_of(on_disconnect="stops")
+    said(record, runs=[wish()])
+    assert said(record, n=2, now=NOW + 5, done=[done(1, "cut_off")])["used"] == 0
+    assert sorted(record["seats"]) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fails"), [("ok", 0), ("unsent", 1), ("unreached", 2), ("cut_off", 1), ("timed_out", 2), ("failed", 2)]
+)
+def test_a_call_that_failed_or_reached_nobody_counts_for_the_breaker(outcome: str, fails: int) -> None:
+    record = record_of()
+    said(record, runs=[wish()])
+    record["cool"]["fails"] = 1
+    said(record, n=2, now=NOW + 5, done=[done(1, outcome)])
+    assert record["cool"]["fails"] == fails
+
+
 # Late starts.
 
 
@@ -488,6 +531,14 @@ def test_a_small_one_passes_only_if_there_is_room_beside_the_head(
     in_flight: int | None, small: int, calls: int
 ) -> None:
     assert len(overtaken(in_flight, small=small)["seats"]["c"]["calls"]) == calls
+
+
+def test_one_that_takes_nothing_of_the_window_that_the_head_waits_for_passes() -> None:
+    record = record_of(None, [(10, 10.0, "pages"), (5, 20.0, "words")])
+    said(record, "a", runs=[wish(units={"pages": 6, "words": 5})])
+    said(record, "b", now=NOW + 5, runs=[wish(units={"pages": 10})])
+    said(record, "c", now=NOW + 5, runs=[wish(units={"pages": 1}), wish(2)])
+    assert [call["units"] for call in record["seats"]["c"]["calls"]] == [{"calls": 1}]
 
 
 def test_nobody_passes_on_a_ramp() -> None:

@@ -173,6 +173,7 @@ def test_without_a_ramp_there_is_room_for_any() -> None:
 
 def test_the_ramp_begins_with_its_probe_and_doubles_each_second() -> None:
     record = cooling(ramp=-1, second=7, count=9)
+    assert cooldown.room(record, TERMS, NOW) == 1
     assert granted_at(record, NOW) == 1
     assert record["cool"]["ramp"] == NOW
     assert granted_at(record, NOW + 999) == 0
