@@ -865,6 +865,17 @@ def test_who_stands_far_behind_is_told_about_how_many_are_ahead(count: int, ahea
     assert told(record, "late", runs=[wish(key="own")])["ahead"] == ahead
 
 
+def test_all_who_have_yet_to_confirm_are_before_who_comes_late() -> None:
+    record = with_sessions(40, 40, callers=2)
+    for n in (1, 2):
+        said(record, "asker", n)
+    assert {(len(seat["out"]), len(seat["runs"])) for sid, seat in record["seats"].items() if sid != "asker"} == {
+        (1, 1)
+    }
+    record["virtual"] = 5000
+    assert told(record, "late", runs=[wish(key="own")])["ahead"] == 40
+
+
 def test_beyond_the_first_places_callers_are_counted_by_the_mean_run() -> None:
     record = with_sessions(0, 20, callers=1)
     for number in range(60):

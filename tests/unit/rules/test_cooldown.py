@@ -93,6 +93,12 @@ def test_an_old_call_that_is_refused_after_the_rest_begins_one_with_a_probe(now:
     assert record["cool"] == cooling(began=NOW, until=now + 100, kind=kind, level=1, ramp=-1)["cool"]
 
 
+def test_an_old_call_that_knows_no_later_end_does_not_stop_the_ramp() -> None:
+    record = cooling(began=NOW - 9, until=NOW, kind="breaker", level=1, ramp=NOW)
+    cooldown.throttle(record, TERMS, hint(0, at=NOW - 9), NOW)
+    assert record["cool"] == cooling(began=NOW - 9, until=NOW, kind="breaker", level=1, ramp=NOW)["cool"]
+
+
 def test_a_quota_parks_for_as_long_as_it_says_or_else_for_the_longest() -> None:
     record = cooling()
     cooldown.throttle(record, TERMS, hint(kind="quota"), NOW)
@@ -211,3 +217,9 @@ def test_the_ramp_ends_where_it_would_bound_nothing_more(
 @pytest.mark.parametrize(("ms", "wait"), [(0, 1000), (1, 999), (999, 1), (1000, 1000), (2500, 500)])
 def test_the_ramp_goes_on_with_the_next_second(ms: int, wait: int) -> None:
     assert cooldown.next_room_at(cooling(ramp=NOW), NOW + ms) == NOW + ms + wait
+
+
+def test_a_bound_of_0_lets_nobody_in_so_no_ramp_is_needed_behind_it() -> None:
+    record = cooling(ramp=NOW)
+    assert cooldown.room(record, limit_terms(0), NOW) == cooldown.MANY
+    assert record["cool"]["ramp"] == 0

@@ -64,3 +64,20 @@ def test_a_refused_caller_sleeps_until_its_turn_or_asks_again(eta_s: float | Non
 
 def test_a_limit_that_has_room_again_adds_nothing_for_those_before() -> None:
     assert behind(limit_terms(2), 3, used=1)["eta"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("ahead", "units", "eta"),
+    [
+        (Ahead(0, {}), {"calls": 1}, 1301),
+        (Ahead(1, {"calls": 1}), {}, 1301),
+        (Ahead(1, {"calls": 1}), {"calls": 1}, 1401),
+        (Ahead(1, {"pages": 1}), {"pages": 1}, 0),
+    ],
+)
+def test_a_full_window_is_waited_for_only_as_far_as_its_own_unit_is_needed(
+    ahead: Ahead, units: dict[str, int], eta: int
+) -> None:
+    record = record_of(None, [(2, 1.0)])
+    record["logs"]["calls/1000"] = {"sum": 2, "items": [NOW, 1, NOW + 100, 1]}
+    assert forecast.foretold(record, record["eras"][0]["terms"], ahead, units, NOW)[0] == eta

@@ -220,6 +220,11 @@ def test_windows_of_all_terms_to_come_have_a_log() -> None:
     assert sorted(record["logs"]) == ["calls/1000", "calls/5000"]
 
 
+def test_a_limit_that_is_new_has_no_earlier_grants_to_wait_for() -> None:
+    eras = put(None, in_flight=1, windows=[Window(9, 1)])["eras"]
+    assert limit_actions.carry_over([], eras) == (0, 0, 0)
+
+
 def test_a_log_of_terms_that_are_over_is_not_taken_up_again() -> None:
     record = put(put(None, windows=[Window(9, 1)]), "override", NOW + 9, windows=[Window(9, 5)])
     admission.decide(record, ask_of(runs=[wish(count=2)]), NOW)
