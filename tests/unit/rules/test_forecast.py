@@ -28,6 +28,7 @@ def test_before_any_call_has_ended_nobody_knows_when_the_next_may_start() -> Non
     unknown = behind(terms, 1, used=2, eta=guess, again=UNKNOWN + 1)
     assert (unknown["eta"], unknown["again"]) == (limit_state.FOREVER, UNKNOWN)
     assert behind(terms, 1, used=2, eta=guess, again=5)["again"] == 5
+    assert behind(terms, 1, used=2, ahead=2, eta=3 * guess)["eta"] == limit_state.FOREVER
     assert behind(terms, 1, used=2, eta=guess + 1)["eta"] == 2 * (guess + 1)
 
 

@@ -74,6 +74,7 @@ def test_of_a_field_that_several_name_the_highest_counts() -> None:
 def test_a_layer_counts_until_its_instant() -> None:
     layers = [layer(in_flight=5), layer("override", NOW + 1, in_flight=1)]
     assert limit_actions.limit_of("api", layers, NOW).in_flight == 1
+    assert limit_actions.limit_of("api", [layers[0], layer("override", 0, in_flight=1)], 0).in_flight == 5
     assert limit_actions.limit_of("api", layers, NOW + 1).in_flight == 5
     assert limit_actions.source_of(layers, NOW + 1)["in_flight"] == "code"
 
