@@ -82,3 +82,12 @@ def test_a_full_window_is_waited_for_only_as_far_as_its_own_unit_is_needed(
     record = record_of(None, [(2, 1.0)])
     record["logs"]["calls/1000"] = {"sum": 2, "items": [NOW, 1, NOW + 100, 1]}
     assert forecast.foretold(record, record["eras"][0]["terms"], ahead, units, NOW)[0] == eta
+
+
+@pytest.mark.parametrize(("ms", "told"), [(1300, (1, ["calls/1000"])), (1301, (0, []))])
+def test_a_window_is_waited_for_until_its_last_millisecond(ms: int, told: tuple[int, list[str]]) -> None:
+    record = record_of(None, [(1, 1.0)])
+    terms = record["eras"][0]["terms"]
+    record["logs"]["calls/1000"] = {"sum": 1, "items": [NOW, 1]}
+    limit_state.tidy(record, terms, NOW + ms)
+    assert forecast.foretold(record, terms, Ahead(0, {}), {"calls": 1}, NOW + ms) == told
