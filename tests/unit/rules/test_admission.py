@@ -842,6 +842,16 @@ def test_a_run_that_moves_behind_those_that_were_looked_at_waits_for_the_next_st
     assert (len(answer["wakes"]), answer["more"]) == (32, 1)
 
 
+def test_a_run_that_moves_before_the_last_that_was_looked_at_is_served_again_in_the_same_step() -> None:
+    record = with_sessions(100, 33)
+    seats = record["seats"]
+    seats["s000"]["runs"][0]["count"] = 2
+    seats["s031"]["runs"][0]["tag"] = 20
+    seats["s032"]["runs"][0]["tag"] = 30
+    said(record, "asker")
+    assert [len(seats[sid]["calls"]) for sid in ("s000", "s001", "s030", "s031", "s032")] == [2, 1, 1, 0, 0]
+
+
 def test_a_full_limit_has_nothing_more_to_do() -> None:
     record = with_sessions(10, 70)
     assert said(record, "asker")["more"] == 0
