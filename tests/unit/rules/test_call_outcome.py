@@ -131,6 +131,16 @@ def test_a_body_that_says_nothing_leaves_it_to_the_status(body: object) -> None:
     assert answered(200, {}, body).kind == "ok"
 
 
+@pytest.mark.parametrize("status", [200, 204, 299])
+def test_an_answer_that_is_a_success_is_one_whatever_its_body_and_headers_say(status: int) -> None:
+    assert answered(status, {"Retry-After": "9"}, {"code": "rate_limit_exceeded"}) == CallOutcome("ok", status=status)
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1_000_000, "quota"), (1_000_001, "throttled")])
+def test_a_body_is_read_up_to_a_million_bytes(size: int, kind: str) -> None:
+    assert answered(429, {}, b'{"code": "insufficient_quota"}'.ljust(size)).kind == kind
+
+
 def test_a_throttled_call_of_aws_comes_as_400() -> None:
     assert answered(400, {}, {"__type": "ThrottlingException"}).kind == "throttled"
     assert answered(400, {}, {"__type": "ValidationException"}).error_class is ErrorClass.REFUSED
