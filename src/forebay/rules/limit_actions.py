@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from forebay.errors import BadInput
@@ -145,11 +146,8 @@ def cleared(record: Record, name: str, layer_name: str, raw: int) -> Record | No
 def _eras(name: str, layers: list[Layer], now: int) -> list[Era]:
     """The terms from now on, and how they change when temporary layers end."""
     turns = sorted({layer["until"] for layer in layers if layer["until"] > now})
-    starts = [now, *turns]
-    ends = [*turns, -1]
     return [
-        {"until": end, "terms": terms_of(limit_of(name, layers, start))}
-        for start, end in zip(starts, ends, strict=True)
+        {"until": end, "terms": terms_of(limit_of(name, layers, start))} for start, end in pairwise([now, *turns, -1])
     ]
 
 

@@ -148,3 +148,12 @@ def test_more_sessions_than_one_step_clears_away_are_told_to_be_due() -> None:
     assert sorted(record["seats"]) == ["s2"]
     assert not limit_state.prune(record, terms, NOW + LEASE, most=1)
     assert record["seats"] == {}
+
+
+def test_a_window_that_was_lowered_below_its_use_holds_up_only_calls_that_take_of_it() -> None:
+    record = record_of(None, [(2, 1.0, "pages")])
+    record["logs"]["pages/1000"] = {"sum": 3, "items": [NOW, 3]}
+    terms = record["eras"][0]["terms"]
+    assert limit_state.windows_free_in(record, terms, {"calls": 1}, NOW + 1) == 0
+    assert limit_state.windows_free_in(record, terms, {"pages": 0}, NOW + 1) == 0
+    assert limit_state.windows_free_in(record, terms, {"pages": 1}, NOW + 1) == 1300
