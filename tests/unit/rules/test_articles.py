@@ -80,6 +80,11 @@ def test_an_article_knows_the_pages_of_its_first_and_last_letters(pages: list[st
         assert owner[seen[0]] == bisect_right(starts, seen[0])
 
 
+def test_an_article_ends_on_the_page_of_its_last_letter_however_little_follows_before_the_next_page() -> None:
+    found = articles("one two\n# H\nthree", page_starts=[0, 6, 8])
+    assert [(each.page, each.page_end) for each in found] == [(1, 2), (3, 3)]
+
+
 def test_a_text_without_headings_is_named_by_its_first_words() -> None:
     (only,) = articles("> - *The river* fills the basin.\n\nMore.\n")
     assert (only.title, only.group, only.page) == ("The river fills the basin.", None, None)
