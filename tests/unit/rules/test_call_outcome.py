@@ -122,6 +122,8 @@ def test_a_quota_of_google_by_its_period() -> None:
         return {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [info, retry]}}
 
     assert answered(429, {}, body("1/d/{project}")).kind == "quota"
+    # As streaming methods send it.
+    assert answered(429, {}, [body("1/d/{project}")]).kind == "quota"
     assert answered(429, {}, body("1/min/{project}")) == CallOutcome("throttled", 13, 429, ErrorClass.RATE_LIMITED)
 
 

@@ -131,3 +131,11 @@ def test_a_task_that_has_ended_says_how_whatever_is_around_it(status: Status) ->
     around = Surroundings(worker_count=0, ahead=Depth(3), gates=(Gate(reason=WaitReason.PAUSED, text="paused"),))
     assert why(ended, around, now=NOW) == (Reason(status, f"it is {status}"),)
     assert why(ended._replace(error_text="no pages"), around, now=NOW) == (Reason(status, f"it is {status}: no pages"),)
+
+
+def test_a_reader_who_may_not_see_the_note_of_a_pause_sees_the_rest_of_the_text() -> None:
+    text = "limit 'api (eu)' is paused (night): resume it (night)"
+    reason = Reason("paused", text, NOW + 9, "cli:ann", "night")
+    assert reason.without_operator() == Reason("paused", "limit 'api (eu)' is paused: resume it (night)", NOW + 9)
+    unnoted = Reason("paused", "is paused ()", None, "cli:ann")
+    assert unnoted.without_operator() == Reason("paused", "is paused ()")
