@@ -18,6 +18,11 @@ def test_a_heading_counts_as_much_as_three_lines_of_text() -> None:
     assert keywords("# turbine\n\nbasins basins basins basins\n", language="en", most=1) == ["basins"]
 
 
+def test_a_text_has_five_keywords_unless_more_are_asked_for() -> None:
+    text = "harbour lantern meadow quarry orchard thicket viaduct"
+    assert (len(keywords(text)), len(keywords(text, most=6))) == (5, 6)
+
+
 def test_a_word_is_written_as_it_mostly_is() -> None:
     assert keywords("Das Stauwerk und das Stauwerk, STAUWERK.", language="de", most=1) == ["Stauwerk"]
 
