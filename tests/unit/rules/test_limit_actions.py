@@ -120,6 +120,11 @@ def test_terms_are_whole_milliseconds_never_shorter_than_was_said() -> None:
     assert limit_actions.terms_of(Limit("api", 3))["in_flight"] == 3
 
 
+@pytest.mark.parametrize(("call_timeout_s", "call"), [(60.0000000001, 60_000), (60.000000001, 60_001), (60.0, 60_000)])
+def test_less_than_a_nanosecond_is_noise(call_timeout_s: float, call: int) -> None:
+    assert limit_actions.terms_of(Limit("api", 1, call_timeout_s=call_timeout_s))["call"] == call
+
+
 def test_the_first_layer_makes_the_record() -> None:
     record = put(None, in_flight=5)
     assert (record["v"], record["tv"], record["hold"], record["last"]) == (1, 1, 0, NOW)
