@@ -94,6 +94,10 @@ def test_an_instant_of_nought_is_one_too() -> None:
     assert limit_state.logical(record, 9000, seen=0, elapsed=5) == 5
 
 
+def test_one_who_remembers_no_instant_is_not_asked_how_long_ago_it_was() -> None:
+    assert limit_state.logical(clock(last=JUMP + 500), 9000, seen=-1, elapsed=1000) == 9000
+
+
 # Terms.
 
 
@@ -145,7 +149,11 @@ def test_all_windows_to_come_are_counted_and_the_first_says_how_long() -> None:
 def test_a_record_without_terms_is_no_limit() -> None:
     answer = said(limit_state.new_record(NOW))
     assert (answer["status"], answer["now"], answer["v"], answer["gen"]) == ("unknown", NOW, 0, 1)
-    assert admission.unknown(5)["now"] == 5
+    nothing = {"starts": [], "waits": [], "terms": [], "wakes": [], "grants": [], "sums": []}
+    numbers = dict.fromkeys(
+        ("v", "tv", "lost", "others", "sessions", "used", "level", "cut_off", "offset", "shut", "began", "more"), 0
+    )
+    assert admission.unknown(5) == {"status": "unknown", "now": 5, "gen": 1, **numbers, **nothing}
 
 
 def test_a_new_record_begins_with_nothing() -> None:
