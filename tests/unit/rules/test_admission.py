@@ -149,7 +149,7 @@ def test_all_windows_to_come_are_counted_and_the_first_says_how_long() -> None:
 def test_a_record_without_terms_is_no_limit() -> None:
     answer = said(limit_state.new_record(NOW))
     assert (answer["status"], answer["now"], answer["v"], answer["gen"]) == ("unknown", NOW, 0, 1)
-    nothing = {"starts": [], "waits": [], "terms": [], "wakes": [], "grants": [], "sums": []}
+    nothing: dict[str, list[Any]] = {"starts": [], "waits": [], "terms": [], "wakes": [], "grants": [], "sums": []}
     numbers = dict.fromkeys(
         ("v", "tv", "lost", "others", "sessions", "used", "level", "cut_off", "offset", "shut", "began", "more"), 0
     )

@@ -99,6 +99,11 @@ def test_a_step_that_served_all_that_it_knew_goes_on_with_what_it_left_out(horiz
     assert (len(answer["grants"]), answer["more"]) == (1, more)
 
 
+def test_a_run_that_moves_behind_one_that_the_record_leaves_out_waits_for_the_next_step() -> None:
+    answer = said(part_of(record_of(9), runs=1, horizon=[3, 9]), runs=[wish(count=3)])
+    assert ([grant["count"] for grant in answer["grants"]], answer["more"]) == ([1], 1)
+
+
 def test_a_loss_is_waited_out_until_the_last_call_is_over_that_the_record_leaves_out() -> None:
     record = part_of(record_of(5), used=4, cut_off=2, latest=NOW + HELD + 700)
     answer = said(record, version=9)
