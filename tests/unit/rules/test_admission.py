@@ -783,6 +783,13 @@ def test_the_first_asks_again_at_the_end_of_a_pause_or_with_the_next_second_of_a
     assert told(record, runs=[wish()])["again"] == 700
 
 
+def test_who_may_be_the_probe_of_a_ramp_waits_for_the_calls_in_flight_and_not_for_the_ramp() -> None:
+    record = record_of(1)
+    said(record, runs=[wish()])
+    record["cool"]["ramp"] = -1
+    assert told(record, runs=[wish()])["again"] == POLL
+
+
 def test_others_ask_again_a_little_after_they_should_have_been_let_in() -> None:
     record = record_of(None, [(1, 1.0)])
     said(record, runs=[wish(count=2)])

@@ -20,6 +20,7 @@ def test_callers_behind_the_first_wait_for_as_many_more_calls() -> None:
     terms = limit_terms(2)
     assert behind(terms, 3, used=2) == {"again": 700, "eta": 4000, "ahead": 3, "by": [IN_FLIGHT]}
     assert behind(terms, 3, used=3, ahead=1) == {"again": 700, "eta": 2000, "ahead": 4, "by": [IN_FLIGHT]}
+    assert behind(limit_terms(1), 3, used=1)["eta"] == 4000
 
 
 def test_before_any_call_has_ended_nobody_knows_when_the_next_may_start() -> None:
