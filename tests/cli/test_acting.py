@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 
 import pytest
 
 from forebay.cli.acting import confirmed
 from forebay.testing.workers import lone
-from tests.cli.ground import Ground
+from tests.cli.ground import Ground, program
 
 
 def failed(here: Ground, error_class: str = "timeout") -> str:
@@ -29,6 +30,16 @@ def test_retry_runs_again_what_failed(here: Ground) -> None:
     identifier = failed(here)
     assert here.ok("retry", identifier[:10]).out == f"{identifier} to be run again\n"
     assert status(here, identifier) == "pending"
+
+
+@pytest.mark.parametrize("command", [("retry",), ("dead", "requeue")])
+def test_a_verbose_retry_logs_who_asked_for_what(here: Ground, command: tuple[str, ...]) -> None:
+    identifier = failed(here)
+    answer = program(*command, identifier, "--verbose")
+    assert (answer.returncode, answer.stdout) == (0, f"{identifier} to be run again\n")
+    (line,) = map(json.loads, answer.stderr.splitlines())
+    assert (line["event"], line["targets"], line["done_count"]) == ("retry_requested", [identifier], 1)
+    assert line["who"].startswith("cli:")
 
 
 def test_retry_without_retries_left_needs_force(here: Ground) -> None:

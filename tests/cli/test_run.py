@@ -12,6 +12,7 @@ from pathlib import Path
 import pikepdf
 import pytest
 
+from forebay.observe import subscribe
 from tests.cli.documents import Desk
 from tests.pipelines.ground import pdf
 
@@ -346,6 +347,7 @@ def test_a_document_that_failed_is_retried_by_the_same_command_until_it_is_perma
     assert answer.code == 1
     assert (answer.json[0]["status"], answer.json[0]["error_class"]) == ("failed", "RETRY_LIMIT_EXCEEDED")
     assert answer.json[0]["error_text"].startswith("PERMANENT: chunk 1, page 3 (3 of 3 requested retries are used).")
+    assert answer.json[0]["remedy"] == "Give --force."
     assert len(desk.calls) == 9
     job = answer.json[0]["job_id"]
     assert "again:           4 retries, 0 reschedules, 3 requested retries" in desk.here.ok("get", job).out
@@ -362,8 +364,12 @@ def test_after_a_short_outage_the_same_command_needs_no_force(desk: Desk) -> Non
     answer = desk.run("scan.pdf", "-o", "json")
     assert (answer.code, len(desk.calls)) == (1, 4)
     desk.tell("down", 0)
+    heard: list[dict[str, object]] = []
+    unsubscribe = subscribe(lambda name, fields: heard.append(dict(fields)) if name == "retry_requested" else None)
     desk.ok("scan.pdf")
+    unsubscribe()
     assert len(desk.calls) == 5
+    assert [(each["targets"], each["done_count"]) for each in heard] == [([answer.json[0]["job_id"]], 1)]
 
 
 def test_after_a_short_outage_retry_needs_no_force(desk: Desk) -> None:

@@ -143,13 +143,13 @@ class Run:
             if job is not None and not job.status.terminal:
                 self._hasten(job)
             return
-        acted = self._app.ledger.retry([job.id], Action(who=self._who, tenant=self._tenant), force=self._force)[0]
+        acted = self._app.retry(job.id, force=self._force, who=self._who, tenant=self._tenant)[0]
         if acted.done or not self._has_ended(job):
             item.status = Status.PENDING
         elif acted.outcome == NotRetryable.code:
             self._end_failed(item, job)
         else:
-            item.end("failed", acted.outcome, acted.text)
+            item.end("failed", acted.outcome, acted.text, todo="Give --force." if acted.needs_force else "")
 
     def _hasten(self, job: Job) -> None:
         """What waits for a budget looks at it at once: it may have been raised, which is why the command was given."""

@@ -16,7 +16,7 @@ _COMMON = [
     ("--ledger URL", "The ledger to use, such as sqlite:///forebay.db."),
     ("--config FILE", "The settings file to read."),
     ("-o, --output FORMAT", "table, json or ndjson, for commands that read."),
-    ("--verbose", "More detail, such as tracebacks."),
+    ("--verbose", "More detail: tracebacks and log lines."),
     ("--version", "The version."),
     ("-h, --help", "This text, or that of a command: forebay list --help."),
 ]

@@ -49,10 +49,18 @@ def environment(common: Common) -> dict[str, str]:
 
 @contextmanager
 def opened(common: Common, access: Access = Access.AS_IS) -> Iterator[Forebay]:
-    """Open the application of the settings. Unless `access` says more, its ledger is left as it is."""
+    """Open the application of the settings. Unless `access` says more, its ledger is left as it is.
+
+    A verbose command logs what it does, such as who asked for a retry.
+    """
     from forebay.app.forebay import Forebay
 
-    with Forebay(settings=settings_of(common)) as app:
+    settings = settings_of(common)
+    if common.verbose:
+        from forebay.observe.logs import configure
+
+        configure("info", settings.log_format)
+    with Forebay(settings=settings) as app:
         app.access = access
         yield app
 

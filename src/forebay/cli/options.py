@@ -31,7 +31,7 @@ class Common:
 
     ledger: Annotated[str | None, Parameter(help="The ledger to use, such as sqlite:///forebay.db.")] = None
     config: Annotated[str | None, Parameter(help="The settings file to read.")] = None
-    verbose: Annotated[bool, Parameter(negative="", help="More detail, such as tracebacks.")] = False
+    verbose: Annotated[bool, Parameter(negative="", help="More detail: tracebacks and log lines.")] = False
 
 
 @Parameter(name="*")
