@@ -24,11 +24,15 @@ class Adapter(Protocol):
     def aslot(self) -> AbstractAsyncContextManager[object]: ...
 
 
+def find(name: str) -> Callable[[str, Settings], Adapter]:
+    """Return the factory; its module is loaded with all that it needs."""
+    module, _, factory = name.partition(":")
+    return cast("Callable[[str, Settings], Adapter]", getattr(importlib.import_module(module), factory))
+
+
 def load(name: str, address: str, settings: Settings) -> Adapter:
     """Call the factory with the address of whatever the limiter shares, and the settings of the limit."""
-    module, _, factory = name.partition(":")
-    made = cast("Callable[[str, Settings], Adapter]", getattr(importlib.import_module(module), factory))
-    return made(address, settings)
+    return find(name)(address, settings)
 
 
 def tell(slot: object, verb: str, *arguments: float) -> object:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from chaos.limits.checks import (
 )
 from chaos.limits.load import Plan
 from chaos.limits.rules import Rules, Window, trail_of
-from chaos.limits.stage import PostgresStage, RedisStage, ReplicatedStage, ServerStage, Stage
+from chaos.limits.stage import ServerStage, Stage
+from chaos.limits.stage_redis import RedisStage, ReplicatedStage
+from chaos.limits.stage_sql import PostgresStage
 
 OURS = "chaos.limits.ours:Ours"
 START_S, TRANSIT_S = 0.25, 0.05
@@ -66,6 +68,9 @@ class Cast:
         return short_s if self.short else whole_s
 
 
+Afterwards = Callable[[], Iterator[str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     plan: Plan
@@ -73,6 +78,12 @@ class Run:
     checks: tuple[Check, ...] = ()
     needs: tuple[Check, ...] = ()
     """Without these it shows nothing."""
+    before: Callable[[], None] | None = None
+    """What is done before the load begins."""
+    afterwards: tuple[Afterwards, ...] = ()
+    """What is looked for in the store itself when all processes are gone."""
+    figures: dict[str, int] = field(default_factory=dict)
+    """What else was counted on the way."""
 
 
 Build = Callable[[Cast], Run]
@@ -97,6 +108,9 @@ def cast_run(
     rules: dict[str, Any] | None = None,
     checks: tuple[Check, ...] = (),
     needs: tuple[Check, ...] = (),
+    before: Callable[[], None] | None = None,
+    afterwards: tuple[Afterwards, ...] = (),
+    figures: dict[str, int] | None = None,
     **plan: Any,  # noqa: ANN401 - as Plan has them
 ) -> Run:
     """Threads and tasks at once: by process, or in the only one."""
@@ -117,11 +131,9 @@ def cast_run(
     return Run(
         plan=Plan(
             folder=cast.folder,
-            adapter=cast.adapter,
-            address=cast.stage.address,
             settings=said | (settings or {}),
             seconds=seconds,
-            **(crowd | {"work_s": 0.1} | plan),
+            **(crowd | {"adapter": cast.adapter, "address": cast.stage.address, "work_s": 0.1} | plan),
         ),
         rules=Rules(
             in_flight=in_flight,
@@ -133,4 +145,7 @@ def cast_run(
         ),
         checks=checks,
         needs=needs,
+        before=before,
+        afterwards=afterwards,
+        figures={} if figures is None else figures,
     )

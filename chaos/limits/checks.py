@@ -86,6 +86,17 @@ def reached(count: int, when: When, within_s: float) -> Check:
     return check
 
 
+def busy(least: float, since: When, until: When) -> Check:
+    """So many calls are in progress on average between two instants."""
+
+    def check(found: Records) -> Iterator[str]:
+        level = measures.mean_level(found.calls, since.at(found), until.at(found))
+        if level < least:
+            yield f"L5 {level:.2f} calls in progress on average between {since} and {until}, {least:g} at least"
+
+    return check
+
+
 def resumed(when: When, within_s: float) -> Check:
     """Calls arrive again soon after an instant, by themselves."""
 

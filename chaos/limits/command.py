@@ -19,7 +19,7 @@ from chaos.limits.judge import judge
 from chaos.limits.lines import serving
 from chaos.limits.load import Load, Plan, Refusal, Strike
 from chaos.limits.rules import Rules, Window, trail_of
-from chaos.limits.stage import STORES
+from chaos.limits.staging import STORES
 
 LONGEST_S = 600.0
 MOST_CALLERS = 512

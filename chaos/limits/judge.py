@@ -82,13 +82,21 @@ def _allowed(bound: int, excess: int) -> str:
 
 
 def _cooldowns(found: Records, rules: Rules) -> Iterator[str]:
-    late = measures.intruders(found.calls, seen.heard(found, rules), rules.trail_s)
+    late = [
+        *measures.intruders(found.calls, seen.heard(found, rules), rules.trail_s),
+        *seen.intruders_who_knew(found, rules),
+    ]
     if len(late) > rules.excess_allowed:
         for call, cooldown in late:
             yield (
                 f"L3 call {call.number} of {call.who} arrived {call.arrived_at - cooldown.began_at:.3f} s into a"
-                f" cool-down of {cooldown.ends_at - cooldown.began_at:g} s, {rules.trail_s:g} s may pass"
+                f" cool-down of {cooldown.ends_at - cooldown.began_at:g} s that {cooldown.who} was told of,"
+                f" {rules.trail_s:g} s may pass{_until_it_knows(rules)}"
             )
+
+
+def _until_it_knows(rules: Rules) -> str:
+    return "" if rules.knowing_trail_s is None else f", {rules.knowing_trail_s:g} s for a process that knows of it"
 
 
 def _ramps(found: Records, rules: Rules) -> Iterator[str]:
@@ -126,13 +134,15 @@ def _use(found: Records, rules: Rules) -> Iterator[str]:
 
 def _backs(found: Records, rules: Rules) -> Iterator[str]:
     within_s = rules.back_within_s
-    for who, at, back in seen.after_kills(found, rules):
+    for dead, back in seen.after_kills(found, rules):
+        at = dead.at
         if within_s is None or at + within_s >= found.span[1]:
             continue
         had = min(back.before, float(rules.in_flight or 0))
-        killed = f"L4 {who} was killed at {_since(found, at)}"
+        killed = f"L4 {dead} was killed at {_since(found, at)}"
         if back.after_s is None:
-            most = measures.peak([call for call in found.calls if call.who != who and call.arrived_at > at]).count
+            living = [call for call in found.calls if call.who not in dead.who and call.arrived_at > at]
+            most = measures.peak(living).count
             yield (
                 f"{killed} and {found.span[1] - at:.1f} s later its capacity is not back: the others reached {most}"
                 f" of {rules.in_flight}"

@@ -34,6 +34,15 @@ class Strike:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """From an instant on, a process dawdles, and kills itself as soon as it has sent a call so late."""
+
+    who: str
+    at_s: float
+    late_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """From an instant on the provider answers so many calls, or all for so long, with this status."""
 
@@ -81,6 +90,8 @@ class Plan:
     mixed: bool = False
     """Every other process has tasks where the others have threads."""
     loops: int = 0
+    forks: int = 0
+    """Each process is so many, forked after all is loaded, which live and die with it."""
     seconds: float = 5.0
     limit: str = "chaos"
     work_s: float = 0.05
@@ -89,6 +100,7 @@ class Plan:
     """The units of a call, by process in turn, where they differ."""
     sticky: bool = False
     strikes: tuple[Strike, ...] = ()
+    deaths: tuple[Death, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     acts: tuple[Act, ...] = ()
     turn: tuple[float, float] | None = None
@@ -135,8 +147,10 @@ class Load:
         plan = self._plan
         for number in range(plan.processes):
             units = plan.sizes[number % len(plan.sizes)] if plan.sizes else plan.units
+            name = f"w{number}"
+            death = next((each for each in plan.deaths if each.who == name), None)
             orders = Orders(
-                name=f"w{number}",
+                name=name,
                 provider=provider,
                 adapter=plan.adapter,
                 address=plan.address,
@@ -144,6 +158,9 @@ class Load:
                 callers=plan.callers,
                 tasks=plan.tasks or (plan.mixed and number % 2 == 1),
                 loops=plan.loops,
+                forks=plan.forks,
+                dies_at_s=None if death is None else death.at_s,
+                dies_late_s=0.0 if death is None else death.late_s,
                 limit=plan.limit,
                 work_s=plan.work_s,
                 units=units,

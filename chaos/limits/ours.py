@@ -17,7 +17,6 @@ from forebay.limits import Limit, Limiter, Slot, Window
 from forebay.stores.limit_base import LimitStore
 
 ENVIRONMENT = "chaos"
-_WAIT_S = 600.0
 _PAUSE_S = 0.05
 _FIELDS = ("lease_s", "heartbeat_s", "when_store_down", "on_disconnect", "cooldown_s", "breaker_after")
 
@@ -25,9 +24,11 @@ _FIELDS = ("lease_s", "heartbeat_s", "when_store_down", "on_disconnect", "cooldo
 class Ours:
     """Every process defines the same limit, as programs do."""
 
-    def __init__(self, address: str, settings: Settings) -> None:
+    wait_s = 600.0
+
+    def __init__(self, address: str, settings: Settings, *, store: LimitStore | None = None) -> None:
         self._settings = settings
-        self._limiter = Limiter(_store(address, settings), environment=ENVIRONMENT)
+        self._limiter = Limiter(store or _store(address, settings), environment=ENVIRONMENT)
         self._name = settings["limit"]
         self._units = {settings.get("unit", "calls"): settings["units"]}
         self._late_s: float = settings.get("late_s", 0.0)
@@ -89,7 +90,7 @@ class Ours:
             return None
 
     def _slot(self) -> Slot:
-        return self._limiter.slot(self._name, units=self._units, timeout_s=_WAIT_S)
+        return self._limiter.slot(self._name, units=self._units, timeout_s=self.wait_s)
 
     def told(self, slot: Slot) -> Told:
         return Told(slot, without_hint=self._without_hint)

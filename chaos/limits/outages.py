@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
+from chaos import journal
 from chaos.limits.adapter import Settings
 from chaos.limits.cast import (
     CALL_S,
@@ -18,16 +21,21 @@ from chaos.limits.cast import (
     cast_run,
 )
 from chaos.limits.checks import (
+    END,
     Bounded,
     When,
     arrivals,
+    busy,
     marked,
     reached,
     resumed,
     told,
 )
 from chaos.limits.load import Act
+from chaos.limits.pressure import Pressure
+from chaos.limits.records import Records
 from chaos.limits.rules import Window
+from chaos.limits.stage_redis import KEY
 
 
 def restart_empty(cast: Cast) -> Run:
@@ -122,6 +130,61 @@ def hung(cast: Cast) -> Run:
         ),
         checks=(resumed(When("goes on, done"), 5.0),),
         needs=(marked("goes on, done"),),
+    )
+
+
+def slow(cast: Cast) -> Run:
+    """A store that takes 0.5 to 3 s for each answer: calls continue, nobody goes over, and then all is as before."""
+    at_s, for_s, rest_s = cast.length(3.0, 1.5), cast.length(60.0, 6.0), cast.length(8.0, 4.5)
+    quick = When("is quick again, done", 2.5)
+    return cast_run(
+        cast,
+        seconds=at_s + for_s + rest_s,
+        address=cast.stage.slow_address,
+        work_s=0.2,
+        acts=(
+            Act(at_s=at_s, name="is slow", do=lambda: cast.stage.slow_down((0.5, 3.0))),
+            Act(at_s=at_s + for_s, name="is quick again", do=cast.stage.speed_up),
+        ),
+        settings={"lease_s": 6.0, "heartbeat_s": 1.5},
+        checks=(
+            reached(8, When("is quick again, done"), 2.5),
+            busy(5.0, quick, END),
+            # Of 8 slots, each of which needs a few answers for a call.
+            busy(0.2, When("is slow, done", 3.0), When("is quick again")),
+        ),
+        needs=(marked("is slow, done", "is quick again, done"), busy(5.0, When("go", 0.3), When("is slow"))),
+    )
+
+
+def evicted(cast: Cast) -> Run:
+    """A server that is full drops keys of the limit, now one and now another, as it does with keys of others."""
+    dropped = cast.folder / "evicted.jsonl"
+    parts = ("",) if cast.short else ("", ":windows", ":sessions", ":calls", ":ends", ":line", "")
+    apart_s = HOLD_S + W_EFF_S + 1.5
+    pressure = Pressure(cast.redis.address, KEY, dropped)
+    instants = [1.5 + apart_s * turn for turn in range(len(parts))]
+    figures: dict[str, int] = {}
+
+    def lost(_: Records) -> Iterator[str]:
+        for record in journal.read(dropped):
+            part = record["key"].removeprefix(KEY) or ":header"
+            figures[f"evicted{part.replace(':', ' ')}"] = figures.get(f"evicted{part.replace(':', ' ')}", 0) + 1
+        for part in parts:
+            if not figures.get(f"evicted{(part or ':header').replace(':', ' ')}"):
+                yield f"the server evicted {part or 'the header'}"
+
+    return cast_run(
+        cast,
+        seconds=instants[-1] + HOLD_S + W_EFF_S + 3.0,
+        window=Window(30, W_S),
+        acts=tuple(
+            Act(at_s=at_s, name="is full", do=partial(pressure.press, part))
+            for at_s, part in zip(instants, parts, strict=True)
+        ),
+        checks=(resumed(When("is full, done", HOLD_S), W_EFF_S + 1.0),),
+        needs=(marked("is full, done"), lost),
+        figures=figures,
     )
 
 

@@ -12,7 +12,7 @@ from chaos.limits.judge import judge
 from chaos.limits.load import Load
 from chaos.limits.records import Records
 from chaos.limits.scenarios import SCENARIOS
-from chaos.limits.stage import staged
+from chaos.limits.staging import staged
 
 STALLED_S = 0.2
 """Four times the transit that callers promise: nobody but a machine that stands still is that slow."""
@@ -25,13 +25,17 @@ def play(
     scenario = SCENARIOS[name]
     with staged(store, folder / "store", durable=scenario.durable) as stage:
         run = scenario.build(Cast(stage=stage, store=store, folder=folder, adapter=adapter, short=short))
+        if run.before is not None:
+            run.before()
         record = Load(replace(run.plan, seconds=seconds or run.plan.seconds)).run()
         wrong = _wrong_sums(stage.address)
+        wrong += [text for look in run.afterwards for text in look()]
     verdict = judge(record, {run.plan.limit: run.rules})
     found = records.read(record)
     verdict.violations += [text for check in run.checks for text in check(found)]
     verdict.violations += wrong
     verdict.missing += [text for need in run.needs for text in need(found)]
+    verdict.figures |= run.figures
     excuse(verdict, found)
     return verdict
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,11 +36,20 @@ class Rules:
 
     in_flight: int | None = None
     in_flight_units: int | None = None
+    least_peak: int | None = None
+    """How many calls must have been in progress at once, where it need not be all of `in_flight`."""
     windows: tuple[Window, ...] = ()
     excess_allowed: int = 0
     """One for each process that was frozen: it may have been so between its last check and the send."""
     trail_s: float = 0.25
     """How long after a cool-down began calls may still arrive: see `trail_of`."""
+    knowing_trail_s: float | None = None
+    """The same for processes that know of it, which start no grants of before any more that are not fresh.
+
+    None where all may take the whole of `trail_s`.
+    """
+    news_s: float = math.inf
+    """How long it takes at most until all processes know; the one that was refused knows at once."""
     ramp: Literal["in_flight", "arrivals"] = "in_flight"
     """What doubles: the calls in progress, or the arrivals of each step."""
     ramp_every_s: float = 1.0

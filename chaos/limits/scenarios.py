@@ -35,9 +35,12 @@ from chaos.limits.checks import (
     resumed,
     windows_seen,
 )
+from chaos.limits.crowds import comers, mass_kill
+from chaos.limits.late_starts import killed_after_late_starts, refused_late
 from chaos.limits.load import Act, Refusal, Strike
 from chaos.limits.outages import (
     crashed,
+    evicted,
     failed_over,
     flushed,
     gone_fail,
@@ -47,6 +50,7 @@ from chaos.limits.outages import (
     restart_empty,
     rolled_back,
     rolled_back_a_little,
+    slow,
 )
 from chaos.limits.rules import Window
 
@@ -260,6 +264,8 @@ SCENARIOS = {
     "crashed": Scenario(build=crashed, stores=("postgres",)),
     "failed-over": Scenario(build=_with(failed_over, behind_s=0.0), stores=REPLICATED),
     "failed-over-behind": Scenario(build=_with(failed_over, behind_s=2.0), stores=REPLICATED),
+    "slow-store": Scenario(build=slow),
+    "evicted": Scenario(build=evicted, stores=("redis",)),
     "flushed": Scenario(build=flushed, stores=("redis",)),
     "clock-forward": Scenario(build=_with(clock, by_s=3600.0), stores=ALL),
     "clock-back": Scenario(build=_with(clock, by_s=-3600.0), stores=ALL),
@@ -268,6 +274,11 @@ SCENARIOS = {
     "refused": Scenario(build=refused, stores=ALL),
     "refused-at-once": Scenario(build=refused_at_once, stores=ALL),
     "broken": Scenario(build=broken, stores=ALL),
+    "refused-late": Scenario(build=refused_late, stores=ALL),
+    "late-start-killed": Scenario(build=killed_after_late_starts),
+    "mass-kill": Scenario(build=_with(mass_kill, forked=False)),
+    "mass-kill-forked": Scenario(build=_with(mass_kill, forked=True), stores=("redis",)),
+    "comers": Scenario(build=comers),
     "gone-wait": Scenario(build=gone_wait, durable=True),
     "gone-fail": Scenario(build=gone_fail, durable=True),
     "gone-share": Scenario(build=gone_share, durable=True),

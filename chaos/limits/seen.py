@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from chaos.limits import measures
-from chaos.limits.records import CoolDown, Records
+from chaos.limits.records import Call, CoolDown, Records
 from chaos.limits.rules import Rules
+
+_TOGETHER_S = 0.5
 
 
 def heard(found: Records, rules: Rules) -> list[CoolDown]:
@@ -18,6 +21,22 @@ def heard(found: Records, rules: Rules) -> list[CoolDown]:
         if not struck or (struck[-1].name == "cont" and struck[-1].at < one.began_at):
             told.append(one)
     return told
+
+
+def intruders_who_knew(found: Records, rules: Rules) -> list[tuple[Call, CoolDown]]:
+    """Calls within the trail of a cool-down, of processes that knew of it: each with the cool-down."""
+    if rules.knowing_trail_s is None:
+        return []
+    told = heard(found, rules)
+    late = []
+    for call in found.calls:
+        for one in told:
+            knows_at = one.began_at + (0.0 if call.who == one.who else rules.news_s)
+            latest = min(one.began_at + rules.trail_s, one.ends_at)
+            if knows_at + rules.knowing_trail_s < call.arrived_at <= latest:
+                late.append((call, one))
+                break
+    return late
 
 
 def ramps(found: Records, rules: Rules) -> list[tuple[float, list[measures.RampStep]]]:
@@ -33,22 +52,42 @@ def ramps(found: Records, rules: Rules) -> list[tuple[float, list[measures.RampS
     return found_ramps
 
 
-def after_kills(found: Records, rules: Rules) -> Iterator[tuple[str, float, measures.Back]]:
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """Processes that were killed together, until when the last of them was."""
+
+    who: frozenset[str]
+    at: float
+
+    def __str__(self) -> str:
+        return ", ".join(sorted(self.who))
+
+
+def kills(found: Records) -> list[Killed]:
+    groups: list[Killed] = []
+    for mark in found.marked("kill"):
+        if groups and mark.at - groups[-1].at < _TOGETHER_S:
+            groups[-1] = Killed(groups[-1].who | {mark.who}, mark.at)
+        else:
+            groups.append(Killed(frozenset({mark.who}), mark.at))
+    return groups
+
+
+def after_kills(found: Records, rules: Rules) -> Iterator[tuple[Killed, measures.Back]]:
     """Only where the limit had been reached before: otherwise nothing was lacking."""
     if rules.in_flight is None:
         return
-    kills = found.marked("kill")
-    for mark in kills:
-        dead = {other.who for other in kills if other.at <= mark.at}
-        before = [call for call in found.calls if call.arrived_at < mark.at]
+    dead: frozenset[str] = frozenset()
+    for killed in kills(found):
+        dead |= killed.who
+        before = [call for call in found.calls if call.arrived_at < killed.at]
         if measures.peak(before).count < rules.in_flight:
             continue
         yield (
-            mark.who,
-            mark.at,
+            killed,
             measures.back(
                 found.calls,
-                mark.at,
+                killed.at,
                 rules.in_flight,
                 without=dead,
                 span=found.span,

@@ -40,8 +40,8 @@ def figures(found: Records, rules: Rules) -> dict[str, int]:
         for step in steps:
             when = f"in step {step.number + 1} after the last cool-down"
             counts |= {f"most calls in progress {when}": step.peak, f"arrivals {when}": step.arrivals}
-    for who, _, back in seen.after_kills(found, rules):
-        counts[f"ms until all was in use again without {who}"] = (
+    for killed, back in seen.after_kills(found, rules):
+        counts[f"ms until all was in use again without {killed}"] = (
             -1 if back.after_s is None else round(1000 * back.after_s)
         )
     return counts
@@ -64,7 +64,8 @@ def missing(found: Records, rules: Rules) -> Iterator[str]:
 
 
 def unreached(found: Records, rules: Rules) -> Iterator[str]:
-    for bound, weighted, noun in ((rules.in_flight, False, "calls"), (rules.in_flight_units, True, "units")):
+    least_calls = rules.least_peak or rules.in_flight
+    for bound, weighted, noun in ((least_calls, False, "calls"), (rules.in_flight_units, True, "units")):
         count = measures.peak(found.calls, weighted=weighted).count
         if bound is not None and count < bound:
             yield f"{noun} in progress {count} of {bound}"
@@ -79,12 +80,12 @@ def unreached(found: Records, rules: Rules) -> Iterator[str]:
 
 
 def _untested_kills(found: Records, rules: Rules, within_s: float) -> Iterator[str]:
-    judged = {who for who, _, _ in seen.after_kills(found, rules)}
-    for mark in found.marked("kill"):
-        held = [call for call in found.calls if call.who == mark.who and call.ended_at > mark.at]
-        if mark.who not in judged:
-            yield f"all in use before {mark.who} was killed"
+    judged = [killed for killed, _ in seen.after_kills(found, rules)]
+    for killed in seen.kills(found):
+        held = [call for call in found.calls if call.who in killed.who and call.ended_at > killed.at]
+        if killed not in judged:
+            yield f"all in use before {killed} was killed"
         elif not held:
-            yield f"a call of {mark.who} in progress when it was killed"
-        elif mark.at + within_s >= found.span[1]:
-            yield f"the time that {mark.who}'s capacity has to come back"
+            yield f"a call of {killed} in progress when it was killed"
+        elif killed.at + within_s >= found.span[1]:
+            yield f"the time that {killed}'s capacity has to come back"

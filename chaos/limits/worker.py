@@ -35,6 +35,11 @@ class Orders:
     """Callers are tasks of one event loop, not threads."""
     loops: int
     """Event loops in threads of their own, beside the callers, with half as many tasks each as there are callers."""
+    forks: int
+    """This process only forks so many, each of which is such a worker."""
+    dies_at_s: float | None
+    """From then on, callers dawdle for `dies_late_s` before a call, and whoever sends one first kills them all."""
+    dies_late_s: float
     limit: str
     work_s: float
     units: int
@@ -61,6 +66,7 @@ class Worker:
         self._stopping = threading.Event()
         self._calling: set[object] = set()
         self._crashed = False
+        self._began_at = time.monotonic()
 
     def run(self) -> int:
         if self._orders.tasks:
@@ -118,13 +124,28 @@ class Worker:
                 finally:
                     self._calling.discard(me)
 
+    @property
+    def _is_doomed(self) -> bool:
+        dies_at_s = self._orders.dies_at_s
+        return dies_at_s is not None and time.monotonic() - self._began_at >= dies_at_s
+
     def _call(self, line: Line, slot: object) -> None:
+        if self._is_doomed:
+            time.sleep(self._orders.dies_late_s)
+            self._call_and_die(line, slot)
+            return
         tell(slot, "start")
         answer = line.ask(self._orders.call)
         if answer["status"] == 429:
             tell(slot, "throttled", answer["retry_after_s"])
         elif answer["status"] != 200:
             tell(slot, "failed", answer["status"])
+
+    def _call_and_die(self, line: Line, slot: object) -> None:
+        tell(slot, "start")
+        line.tell(self._orders.call)
+        line.ask({"do": "mark", "name": "kill", "who": self._orders.name})
+        os.kill(os.getpid(), signal.SIGKILL)
 
     async def _run_tasks(self) -> None:
         callers = [asyncio.create_task(self._acall_again_and_again()) for _ in range(self._orders.callers)]
@@ -170,15 +191,45 @@ def main() -> None:
     end_with_parent()
     code = CRASHED
     try:
-        worker = Worker(Orders(**json.loads(sys.argv[1])))
-        print("ready", flush=True)
-        if sys.stdin.buffer.readline():
-            code = worker.run()
+        orders = Orders(**json.loads(sys.argv[1]))
+        if orders.forks:
+            code = fork(orders)
+        else:
+            worker = Worker(orders)
+            print("ready", flush=True)
+            if sys.stdin.buffer.readline():
+                code = worker.run()
     except BaseException:  # noqa: BLE001 - whatever it was, the judge must hear of it
         traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def fork(orders: Orders) -> int:
+    """Run many workers; each ends with the input, which all of them share, or with this process."""
+    adapter.find(orders.adapter)
+    is_ready, ready = os.pipe()
+    may_go, go = os.pipe()
+    children = []
+    for _ in range(orders.forks):
+        child = os.fork()
+        if child == 0:
+            end_with_parent()
+            os.close(go)
+            worker = Worker(orders)
+            os.close(ready)
+            os.read(may_go, 1)
+            return worker.run()
+        children.append(child)
+    os.close(ready)
+    os.read(is_ready, 1)  # ends when all have closed it
+    print("ready", flush=True)
+    if not os.read(sys.stdin.fileno(), 1):
+        return CRASHED
+    os.close(go)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return next((code for code in codes if code), 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from chaos import checker, journal
-from chaos.limits import command, measures, records
+from chaos.limits import command, measures, records, seen
 from chaos.limits.judge import judge, judge_limit
 from chaos.limits.lines import Line, serving
 from chaos.limits.records import Call, CoolDown, Mark, Records
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 HONEST = ("--adapter", "chaos.limits.coordinator:Coordinated", "--address", "coordinator")
 TRIES = 3
 CONTROLS = "chaos.limits.controls"
-JUDGED = {"moved", "ours", "sabotaged"}
+JUDGED = {"many", "moved", "ours", "sabotaged", "wrapped"}
 """Adapters of the limiter on trial."""
 
 
@@ -351,6 +351,40 @@ def test_a_cool_down_that_died_with_its_caller_binds_nobody() -> None:
     killed = replace(seen, marks=(Mark("kill", 0.1, "w0"),))
     assert [text[:2] for text in judge_limit(seen, Rules(in_flight=1)).violations] == ["L3"]
     assert judge_limit(killed, Rules(in_flight=1)).violations == []
+
+
+@pytest.mark.parametrize(
+    ("who", "after_s", "is_late"),
+    [
+        ("w0", 0.2, False),
+        ("w0", 0.4, True),
+        ("w1", 0.9, False),
+        ("w1", 1.2, True),
+        ("w0", 2.2, True),
+        ("w1", 3.1, False),
+    ],
+)
+def test_who_knows_of_a_cool_down_starts_no_call_late(who: str, after_s: float, is_late: bool) -> None:  # noqa: FBT001
+    calls = (Call(1, "chaos", "w0", 1, 0.0, 0.0, 429), Call(2, "chaos", who, 1, after_s, after_s + 0.1, 200))
+    found = Records(calls, (CoolDown("chaos", "w0", 0.0, 3.0),))
+    rules = Rules(in_flight=2, trail_s=2.05, knowing_trail_s=0.3, news_s=0.7)
+    assert [text[:2] for text in judge_limit(found, rules).violations] == ["L3"] * is_late
+    # Without knowing who knows, all may start late.
+    allowed = judge_limit(found, replace(rules, knowing_trail_s=None)).violations
+    assert bool(allowed) is (after_s == 2.2)
+
+
+def test_processes_that_are_killed_together_have_to_give_back_together() -> None:
+    dead = (Call(1, "chaos", "w0", 1, 0.0, 9.0), Call(2, "chaos", "w1", 1, 0.0, 9.0))
+    back = (Call(3, "chaos", "w2", 1, 3.0, 9.0, 200), Call(4, "chaos", "w2", 1, 3.0, 9.0, 200))
+    marks = (Mark("go", 0.0), Mark("kill", 1.0, "w0"), Mark("kill", 1.1, "w1"), Mark("over", 9.0))
+    found = Records(dead + back, marks=marks)
+    rules = Rules(in_flight=2, back_within_s=2.5, least_kills=2)
+    [(killed, back_then)] = seen.after_kills(found, rules)
+    assert (str(killed), killed.at) == ("w0, w1", 1.1)
+    assert back_then.after_s == pytest.approx(1.9)
+    late = judge_limit(replace(found, calls=dead), rules).violations
+    assert any("w0, w1 was killed" in text and "is not back" in text for text in late)
 
 
 def test_a_window_is_half_open_and_counts_units() -> None:
