@@ -109,7 +109,7 @@ class Counted:
         return getattr(self._store, name)
 
     def exchange(self, limit: str, ask: Ask) -> Answer:
-        self._tally.count("re-stamps", len(ask.get("starts", ())))
+        self._tally.count("re-stamps", len(ask.get("restamp_call_ids", ())))
         return self._timed("exchange", self._store.exchange, limit, ask)
 
     def renew(self, limit: str, ask: Ask) -> Answer:

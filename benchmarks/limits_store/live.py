@@ -110,7 +110,7 @@ class Driver:
             await self._exchange(session, turn)
             while not session.calls:
                 woken.clear()
-                again_s = session.waits[0]["again"] / 1000 if session.waits else _PAUSE_S
+                again_s = session.waits[0]["ask_again_in_ms"] / 1000 if session.waits else _PAUSE_S
                 try:
                     await asyncio.wait_for(woken.wait(), again_s)
                 except TimeoutError:

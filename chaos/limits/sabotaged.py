@@ -69,7 +69,7 @@ class Narrow(Ours):
     """Windows as wide as was said and not wider, and nobody asks how old a grant is when it is used."""
 
     def __init__(self, address: str, settings: Settings) -> None:
-        window_log.width = lambda bound, terms: bound["per"]  # noqa: ARG005 - as the real one
+        window_log.width = lambda bound, terms: bound["per_ms"]  # noqa: ARG005 - as the real one
         super().__init__(address, settings)
 
     def told(self, slot: Slot) -> Told:
@@ -118,14 +118,13 @@ class Prompt(Ours):
 
     def __init__(self, address: str, settings: Settings) -> None:
         limit_state.held_for = _held_for_short
-        right = "return line.late_now(record) + terms.transit + terms.call"
-        super().__init__(
-            address, settings, store=_broken(address, {right: "return terms.start + terms.transit + terms.call"})
-        )
+        right = "return line.late_now(record) + terms.transit_ms + terms.call_timeout_ms"
+        wrong = "return terms.start_within_ms + terms.transit_ms + terms.call_timeout_ms"
+        super().__init__(address, settings, store=_broken(address, {right: wrong}))
 
 
 def _held_for_short(record: Record, terms: Terms) -> int:  # noqa: ARG001 - as the real one
-    return terms["start"] + terms["transit"] + terms["call"]
+    return terms["start_within_ms"] + terms["transit_ms"] + terms["call_timeout_ms"]
 
 
 class Thorough(Crowd):
@@ -234,11 +233,11 @@ class _Forgetful(Wrapped):
 
 
 def _unsure(ask: Ask) -> Ask:
-    return ask | {"version": 0, "sure": 0}
+    return ask | {"seen_version": 0, "is_sure": 0}
 
 
 def _forgotten(answer: Answer) -> Answer:
-    return answer | {"v": 0}
+    return answer | {"version": 0}
 
 
 def _broken(address: str, lines: dict[str, str]) -> LimitStore:

@@ -51,7 +51,7 @@ def define(
 ) -> None:
     """As code does that knows no limit of this name, or has seen that version of it."""
     values = limit_actions.values_of(Limit(name, in_flight=in_flight, windows=windows, **fields))
-    layer: Layer = {"name": "code", "values": values, "until": -1, "at": 0, "who": "", "note": ""}
+    layer: Layer = {"name": "code", "values": values, "ends_at": -1, "set_at": 0, "set_by": "", "note": ""}
     store.change(name, lambda record, raw: limit_actions.configured(record, name, layer, raw, version=version))
 
 

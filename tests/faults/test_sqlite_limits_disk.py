@@ -80,7 +80,7 @@ def test_a_disk_that_fails_costs_an_error_and_no_call_is_granted_twice(
             with SqliteLimits(folder / "limits.db") as store:
                 record = stored(store)
         assert problems(record) == []
-        assert [log["sum"] for log in record["logs"].values()] == [ROUNDS]
+        assert [log["sum"] for log in record["window_logs"].values()] == [ROUNDS]
         return len(disk.steps)
 
     for at in sampled(walked(tmp_path / "sound", at=-10)):
@@ -113,7 +113,7 @@ def _forgot(path: Path, version: int) -> bool:
         if record is None:
             return True
         assert problems(record) == []
-        behind = record["v"] < version
+        behind = record["version"] < version
         survivor = process(store, "survivor")
         survivor.version = version
         assert survivor.wants() == ([] if behind else [1])

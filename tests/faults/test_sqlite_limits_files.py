@@ -170,12 +170,12 @@ def test_a_full_disk_refuses_a_change_and_takes_it_when_there_is_room(store: Sql
     db.pragma("max_page_count", int(db.pragma("page_count")))
     large = "x" * 20_000
     with pytest.raises(StoreFull) as caught:
-        store.change(LIMIT, lambda record, raw: record and {**record, "note": large})
+        store.change(LIMIT, lambda record, raw: record and {**record, "pause_note": large})
     assert "Free some space" in caught.value.remedy
     assert process(store, "me").wants() == [1]
     db.pragma("max_page_count", 1_000_000)
-    store.change(LIMIT, lambda record, raw: record and {**record, "note": large})
-    assert stored(store)["note"] == large
+    store.change(LIMIT, lambda record, raw: record and {**record, "pause_note": large})
+    assert stored(store)["pause_note"] == large
 
 
 def test_a_file_that_another_process_keeps_locked_is_reported_as_busy(
@@ -239,8 +239,8 @@ def test_a_file_that_was_removed_is_made_anew_and_is_a_store_that_forgot(path: P
     path.unlink()
     assert me.exchanges()["status"] == "unknown"
     define(store, 1, version=version)
-    assert stored(store)["v"] > version
-    assert stored(store)["hold"] > 0
+    assert stored(store)["version"] > version
+    assert stored(store)["held_back_until"] > 0
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_the_sessions_of_many_threads_share_one_store(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert 0 < most[0] <= 3
-        assert [len(seat["calls"]) for seat in stored(store)["seats"].values()] == [0] * 6
+        assert [len(seat["calls"]) for seat in stored(store)["sessions"].values()] == [0] * 6
 
 
 def test_calls_that_meet_a_close_are_answered_or_told_so(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ store.close()
 os.write(to_child[1], b"x")
 _, status = os.waitpid(pid, 0)
 store = SqliteLimits(path)
-tell([status, {sid: len(seat["calls"]) for sid, seat in stored(store)["seats"].items()}])
+tell([status, {sid: len(seat["calls"]) for sid, seat in stored(store)["sessions"].items()}])
 store.close()
 """
     status, calls = limit_children.run(script, tmp_path / "limits.db")
@@ -145,7 +145,7 @@ over.set()
 for thread in threads:
     thread.join()
 store.close()
-tell([statuses, sum(grant["count"] for me in crowd for grant in me.grants) + 15 * 3])
+tell([statuses, sum(grant["call_count"] for me in crowd for grant in me.grants) + 15 * 3])
 """
     statuses, granted = limit_children.run(script, tmp_path / "limits.db")
     assert statuses == [0] * 15
@@ -153,7 +153,7 @@ tell([statuses, sum(grant["count"] for me in crowd for grant in me.grants) + 15 
     with SqliteLimits(tmp_path / "limits.db") as store:
         record = stored(store)
         assert problems(record) == []
-        assert [log["sum"] for log in record["logs"].values()] == [granted]
+        assert [log["sum"] for log in record["window_logs"].values()] == [granted]
 
 
 def test_a_child_leaves_the_ears_of_its_parent_alone_and_has_its_own(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_time_to_sleep_is_when_a_slot_is_expected() -> None:
         with limiter.slot("api"):
             pass
         until(lambda: limiter.usage("api").mean_call_s >= 0 and limiter.usage("api").in_flight == 0)
-        limiter._store.change("api", lambda record, _: record | {"mean": 300})  # type: ignore[operator]
+        limiter._store.change("api", lambda record, _: record | {"mean_call_ms": 300})  # type: ignore[operator]
         end = hold(limiter)
         busy = refused(limiter)
         end.set()

@@ -165,7 +165,7 @@ class Counting(Switchable):
     def give_back(self, limit: str, ask: Ask) -> Answer:
         self.slow.wait(5)
         answer = super().give_back(limit, ask)
-        self.returned.append([done["id"] for done in ask["done"]])
+        self.returned.append([done["call_id"] for done in ask["ended_calls"]])
         return answer
 
 

@@ -29,12 +29,12 @@ class Slow(Switchable):
         self._beats_fail = False
 
     def _answered(self, ask: Ask, verb: Callable[[str, Ask], Answer], limit: str) -> Answer:
-        if ask["n"]:
+        if ask["request_number"]:
             self.exchanges += 1
-            self.restarts += len(ask["starts"])
+            self.restarts += len(ask["restamp_call_ids"])
             time.sleep(self.takes_s)
         answer = super()._answered(ask, verb, limit)
-        if ask["n"] and self.answers_left:
+        if ask["request_number"] and self.answers_left:
             self.answers_left -= 1
             time.sleep(self.answers_s)
         return answer

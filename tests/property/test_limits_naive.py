@@ -75,18 +75,21 @@ class NaiveMachine(RuleBasedStateMachine):
         return len(self.naive.runs) < limit_state.HEADS - MOST_JOINS
 
     def _say(self, process: Process, asked: Ask) -> None:
-        answer = (self.store.exchange if asked["n"] else self.store.renew)(LIMIT, asked)
+        answer = (self.store.exchange if asked["request_number"] else self.store.renew)(LIMIT, asked)
         woken = self.naive.step(asked, answer["now"])
-        assert answer["gen"] == 1
-        assert answer["wakes"] == woken
-        assert [[grant["g"], grant["run"], grant["count"]] for grant in answer["grants"]] == self.naive.sessions[
-            process.sid
-        ].given
+        assert answer["generation"] == 1
+        assert answer["woken_session_ids"] == woken
+        assert [
+            [grant["number"], grant["run_id"], grant["call_count"]] for grant in answer["grants"]
+        ] == self.naive.sessions[process.sid].given
         record = stored(self.store)
         assert line_of(record) == self.naive.line()
-        if asked["n"]:
-            assert (answer["used"], answer["sums"]) == (self.naive.used(), self.naive.sums(answer["now"]))
-            assert answer["more"] == 0
+        if asked["request_number"]:
+            assert (answer["in_flight_count"], answer["window_sums"]) == (
+                self.naive.used(),
+                self.naive.sums(answer["now"]),
+            )
+            assert answer["has_more"] == 0
         assert problems_of_parts(self.store) == []
         process.takes(asked, answer)
 
@@ -123,7 +126,7 @@ class NaiveMachine(RuleBasedStateMachine):
             process.joins(2, {"pages": 1})
         asked = process.ask()
         self.store.exchange(LIMIT, asked)
-        self.naive.step(asked, stored(self.store)["last"])
+        self.naive.step(asked, stored(self.store)["last_step_at"])
 
     @rule(pick=ANY)
     def crashes(self, pick: int) -> None:
@@ -140,8 +143,12 @@ class NaiveMachine(RuleBasedStateMachine):
 
 
 def line_of(record: Record) -> list[tuple[str, int, int]]:
-    places = [(run["tag"], run["tick"], sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]]
-    return [(sid, each["id"], each["count"]) for _, _, sid, each in sorted(places, key=lambda place: place[:2])]
+    places = [
+        (run["virtual_start"], run["arrival_number"], sid, run)
+        for sid, seat in record["sessions"].items()
+        for run in seat["runs"]
+    ]
+    return [(sid, each["id"], each["caller_count"]) for _, _, sid, each in sorted(places, key=lambda place: place[:2])]
 
 
 def machine_of(make_store: Callable[[HandClock], LimitStore]) -> type[NaiveMachine]:
@@ -200,11 +207,11 @@ def _counts_one_less(patch: pytest.MonkeyPatch) -> None:
 
 
 def _is_too_narrow(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(logs, "width", lambda bound, _: bound["per"])
+    patch.setattr(logs, "width", lambda bound, _: bound["per_ms"])
 
 
 def _serves_by_age(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(limit_state, "order", lambda place: (place.run["tick"], 0))
+    patch.setattr(limit_state, "order", lambda place: (place.run["arrival_number"], 0))
 
 
 def _lets_anybody_pass(patch: pytest.MonkeyPatch) -> None:
@@ -214,9 +221,9 @@ def _lets_anybody_pass(patch: pytest.MonkeyPatch) -> None:
 def _forgets_tails(patch: pytest.MonkeyPatch) -> None:
     def forget(record: Record, key: str) -> None:
         tail = record["tails"][key]
-        tail["runs"] -= 1
-        tail["tag"] = record["virtual"]
-        if tail["runs"] == 0:
+        tail["run_count"] -= 1
+        tail["virtual_finish"] = record["virtual_time"]
+        if tail["run_count"] == 0:
             del record["tails"][key]
 
     patch.setattr(limit_state, "left_line", forget)

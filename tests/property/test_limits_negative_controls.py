@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from forebay.model.limit_record import Answer, Ask, Era, Hint, Log, Record, Terms
+from forebay.model.limit_record import Answer, Ask, Era, ProviderRefusal, Record, Terms, WindowLog
 from forebay.rules import admission, cooldown, limit_actions, limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import Step
@@ -29,7 +29,7 @@ Break = Callable[[Patch], None]
 
 def _narrow(patch: Patch) -> None:
     """Counts a grant for the window alone, as if calls arrived when they are granted."""
-    patch.setattr(logs, "width", lambda bound, _: bound["per"])
+    patch.setattr(logs, "width", lambda bound, _: bound["per_ms"])
 
 
 def _forgets_on_configure(patch: Patch) -> None:
@@ -38,7 +38,7 @@ def _forgets_on_configure(patch: Patch) -> None:
 
     def forget(record: Record, eras: list[Era], now: int) -> None:
         enter(record, eras, now)
-        record["logs"] = {}
+        record["window_logs"] = {}
 
     patch.setattr(limit_actions, "_enter", forget)
 
@@ -57,12 +57,12 @@ def _hands_to_the_silent(patch: Patch) -> None:
     """Goes on giving to a session that has not answered, as if each asked for itself."""
 
     def serve(record: Record, sid: str, terms: Terms, now: int) -> admission._Served:
-        unheard = {name: seat["out"] for name, seat in record["seats"].items()}
+        unheard = {name: seat["unconfirmed"] for name, seat in record["sessions"].items()}
         for name in unheard:
-            record["seats"][name]["out"] = []
+            record["sessions"][name]["unconfirmed"] = []
         served = original(record, sid, terms, now)
         for name, grants in unheard.items():
-            record["seats"][name]["out"] = grants + record["seats"][name]["out"]
+            record["sessions"][name]["unconfirmed"] = grants + record["sessions"][name]["unconfirmed"]
         return served
 
     original = admission._serve
@@ -73,9 +73,9 @@ def _shortens(patch: Patch) -> None:
     """The latest hint counts, be it shorter."""
     throttle = cooldown.throttle
 
-    def latest(record: Record, terms: Terms, hint: Hint, now: int) -> None:
-        if hint["wait"] >= 0:
-            record["cool"]["until"] = now
+    def latest(record: Record, terms: Terms, hint: ProviderRefusal, now: int) -> None:
+        if hint["wait_ms"] >= 0:
+            record["cooldown"]["ends_at"] = now
         throttle(record, terms, hint, now)
 
     patch.setattr(cooldown, "throttle", latest)
@@ -88,7 +88,7 @@ def _repeats_no_grant(patch: Patch) -> None:
     def once(record: Record, ask: Ask, raw: int) -> Answer:
         answer = decide(record, ask, raw)
         if answer["status"] == "ok":
-            record["seats"][ask["sid"]]["out"] = []
+            record["sessions"][ask["session_id"]]["unconfirmed"] = []
         return answer
 
     patch.setattr(admission, "decide", once)
@@ -100,7 +100,7 @@ def _frees_with_the_session(patch: Patch) -> None:
 
     def hasty(record: Record, terms: Terms, now: int, *, most: int | None = None) -> bool:
         hasty_terms = terms.copy()
-        hasty_terms["stops"] = 1
+        hasty_terms["stops_on_disconnect"] = 1
         return prune(record, hasty_terms, now, most=most)
 
     patch.setattr(limit_state, "prune", hasty)
@@ -110,8 +110,8 @@ def _believes_the_clock(patch: Patch) -> None:
     """Takes the store's clock as it is."""
 
     def logical(record: Record, raw: int, **_: int) -> int:
-        record["last"] = max(raw, record["last"])
-        return record["last"]
+        record["last_step_at"] = max(raw, record["last_step_at"])
+        return record["last_step_at"]
 
     patch.setattr(limit_state, "logical", logical)
 
@@ -124,17 +124,17 @@ def _notices_no_loss(patch: Patch) -> None:
 def _refunds_late(patch: Patch) -> None:
     """Takes units back from whatever is in the log."""
 
-    def take_back(log: Log, granted_at: int, units: int, wide: int) -> None:
-        for at in range(1, len(log["items"]), 2):
-            taken = min(units, log["items"][at])
-            log["items"][at] -= taken
+    def take_back(log: WindowLog, granted_at: int, units: int, wide: int) -> None:
+        for at in range(1, len(log["entries"]), 2):
+            taken = min(units, log["entries"][at])
+            log["entries"][at] -= taken
             log["sum"] -= taken
             units -= taken
-        log["items"] = [
+        log["entries"] = [
             number
-            for at in range(0, len(log["items"]), 2)
-            if log["items"][at + 1]
-            for number in log["items"][at : at + 2]
+            for at in range(0, len(log["entries"]), 2)
+            if log["entries"][at + 1]
+            for number in log["entries"][at : at + 2]
         ]
 
     def uncount(record: Record, units: dict[str, int], granted_at: int, _: int) -> None:
@@ -154,8 +154,8 @@ def _grows_grants(patch: Patch) -> None:
     grant = admission._grant
 
     def grow(record: Record, place: limit_state.Place, terms: Terms, now: int, *, more: bool) -> None:
-        out = record["seats"][place.sid]["out"]
-        grant(record, place, terms, now, more=more or bool(out and out[-1]["at"] == now))
+        out = record["sessions"][place.sid]["unconfirmed"]
+        grant(record, place, terms, now, more=more or bool(out and out[-1]["granted_at"] == now))
 
     patch.setattr(admission, "_grant", grow)
 
@@ -167,8 +167,8 @@ def _loses_a_change(patch: Patch) -> None:
         before = copy.deepcopy(self._records.get(limit))
         changed = step(copy.deepcopy(before), self._clock())
         if changed is not None:
-            if before is not None and len(changed["note"]) % 3 == 1:
-                changed = changed | {"note": before["note"]}  # as if another had been faster
+            if before is not None and len(changed["pause_note"]) % 3 == 1:
+                changed = changed | {"pause_note": before["pause_note"]}  # as if another had been faster
             self._records[limit] = changed
         return changed
 

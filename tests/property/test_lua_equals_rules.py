@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from forebay.errors import StoreError
 from forebay.model.limit import Limit, Window
-from forebay.model.limit_record import Answer, Ask, Layer, Log, Record
+from forebay.model.limit_record import Answer, Ask, Layer, Record, WindowLog
 from forebay.rules import admission, limit_actions
 from forebay.stores.limit_base import Step
 from forebay.stores.redis.limits import RedisLimits
@@ -60,20 +60,31 @@ moves = st.sampled_from(
 
 
 NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("n", "heard", "elapsed", "version", "acked", "sure", "tv"), 0),
-    "next": 1,
-    "seen": -1,
+    **dict.fromkeys(
+        (
+            "request_number",
+            "confirmed_grant_number",
+            "elapsed_ms",
+            "seen_version",
+            "answered_request_number",
+            "is_sure",
+            "terms_version",
+        ),
+        0,
+    ),
+    "next_call_id": 1,
+    "seen_at": -1,
     "label": "",
-    "done": [],
-    "hints": [],
-    "starts": [],
+    "ended_calls": [],
+    "refusals": [],
+    "restamp_call_ids": [],
     "runs": [],
 }
 
 
 def layer(limit: Limit, name: str = "code", until: int = -1) -> Layer:
     values = limit_actions.values_of(limit)
-    return {"name": name, "values": values, "until": until, "at": 0, "who": "ünit \u2603", "note": ""}
+    return {"name": name, "values": values, "ends_at": until, "set_at": 0, "set_by": "ünit \u2603", "note": ""}
 
 
 def _different(found: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,14 +124,20 @@ class Both(RuleBasedStateMachine):
         self._compare()
 
     def _ask(self, sid: str, given: dict[str, Any]) -> str:
-        before = cast("Ask", NOTHING | {"sid": sid} | given)
+        before = cast("Ask", NOTHING | {"session_id": sid} | given)
         self.hands.shown = self.raw
         if self.record is None:
             expected = admission.unknown(self.raw)
         else:
             self.old = [*self.old[-3:], copy.deepcopy(self.record)]
             expected = copy.deepcopy(admission.decide(self.record, copy.deepcopy(before), self.raw))
-        verb = self.store.exchange if before["n"] else self.store.give_back if before["done"] else self.store.renew
+        verb = (
+            self.store.exchange
+            if before["request_number"]
+            else self.store.give_back
+            if before["ended_calls"]
+            else self.store.renew
+        )
         assert _different(verb(self.limit, before), expected) == {}
         self._compare()
         self.last[sid] = expected
@@ -136,7 +153,7 @@ class Both(RuleBasedStateMachine):
 
     def _seat(self, sid: str) -> dict[str, Any]:
         assert self.record is not None
-        return dict(self.record["seats"].get(sid, admission._new_seat()))
+        return dict(self.record["sessions"].get(sid, admission._new_seat()))
 
     @rule(sids=st.lists(st.sampled_from(SIDS), min_size=1, max_size=6), data=st.data())
     def exchange(self, sids: list[str], data: st.DataObject) -> None:
@@ -148,61 +165,68 @@ class Both(RuleBasedStateMachine):
         assert self.record is not None
         seat = self._seat(sid)
         ids = [call["id"] for call in seat["calls"]] + [99]
-        now = self.record["last"]
+        now = self.record["last_step_at"]
         outcome = st.sampled_from(["ok", "failed", "unsent", "", "cut_off", "timed_out"])
-        done = st.fixed_dictionaries({"id": st.sampled_from(ids), "outcome": outcome, "units": units})
+        done = st.fixed_dictionaries({"call_id": st.sampled_from(ids), "outcome": outcome, "units": units})
         hint = st.fixed_dictionaries(
             {
                 "kind": st.sampled_from(["rate_limited", "quota"]),
-                "at": st.sampled_from([now, now - 1, now - 900, now + 1]),
-                "wait": st.sampled_from([-1, 0, 700, 1500, 3_000_000]),
-                "jitter": st.sampled_from([0, 7, 200]),
+                "granted_at": st.sampled_from([now, now - 1, now - 900, now + 1]),
+                "wait_ms": st.sampled_from([-1, 0, 700, 1500, 3_000_000]),
+                "jitter_permille": st.sampled_from([0, 7, 200]),
             }
         )
-        known = [run["id"] for run in seat["runs"]] + [grant["run"] for grant in seat["out"]]
-        fresh = seat["n"] * 10
+        known = [run["id"] for run in seat["runs"]] + [grant["run_id"] for grant in seat["unconfirmed"]]
+        fresh = seat["request_number"] * 10
         wish = st.fixed_dictionaries(
             {
                 "id": st.sampled_from([*known, fresh + 1, fresh + 2, fresh + 3]),
                 "key": st.sampled_from(["", "k"]),
-                "count": st.sampled_from([1, 2, 3, 30, 0]),
+                "caller_count": st.sampled_from([1, 2, 3, 30, 0]),
                 "units": units,
                 "label": st.sampled_from(["", "ü"]),
                 "front": st.sampled_from([0, 0, 0, 1]),
             }
         )
         return {
-            "n": max(1, seat["n"] + data.draw(st.sampled_from([1] * 8 + [0, -1]))),
-            "heard": max(0, seat["g"] - data.draw(st.sampled_from([0, 0, 1, 2]))),
-            "next": data.draw(st.sampled_from([1, 50])),
-            "done": data.draw(st.lists(done, max_size=4)),
-            "hints": data.draw(st.lists(hint, max_size=2)) if data.draw(st.sampled_from([0] * 9 + [1])) else [],
-            "starts": data.draw(st.lists(st.sampled_from(ids), max_size=2, unique=True)),
+            "request_number": max(1, seat["request_number"] + data.draw(st.sampled_from([1] * 8 + [0, -1]))),
+            "confirmed_grant_number": max(0, seat["grant_number"] - data.draw(st.sampled_from([0, 0, 1, 2]))),
+            "next_call_id": data.draw(st.sampled_from([1, 50])),
+            "ended_calls": data.draw(st.lists(done, max_size=4)),
+            "refusals": data.draw(st.lists(hint, max_size=2)) if data.draw(st.sampled_from([0] * 9 + [1])) else [],
+            "restamp_call_ids": data.draw(st.lists(st.sampled_from(ids), max_size=2, unique=True)),
             "runs": data.draw(st.lists(wish, max_size=4, unique_by=lambda each: each["id"])),
         }
 
     @rule(sid=st.sampled_from(SIDS), data=st.data(), move=moves)
     def renew(self, sid: str, data: st.DataObject, move: int) -> None:
         self._move(move)
-        self._ask(sid, {"n": 0, "heard": self._seat(sid)["g"]} | self._memory(sid, data))
+        self._ask(
+            sid,
+            {"request_number": 0, "confirmed_grant_number": self._seat(sid)["grant_number"]} | self._memory(sid, data),
+        )
 
     @rule(sid=st.sampled_from(SIDS), data=st.data(), move=moves)
     def give_back(self, sid: str, data: st.DataObject, move: int) -> None:
         self._move(move)
-        said = {name: each for name, each in self._wishes(sid, data).items() if name in {"done", "hints", "heard"}}
-        self._ask(sid, {"n": 0} | said | self._memory(sid, data))
+        said = {
+            name: each
+            for name, each in self._wishes(sid, data).items()
+            if name in {"ended_calls", "refusals", "confirmed_grant_number"}
+        }
+        self._ask(sid, {"request_number": 0} | said | self._memory(sid, data))
 
     def _memory(self, sid: str, data: st.DataObject) -> dict[str, int]:
         assert self.record is not None
         last = self.last.get(sid)
         remembers = last is not None and data.draw(st.booleans())
         return {
-            "seen": last["now"] if last and remembers else -1,
-            "elapsed": data.draw(st.sampled_from([0, 5, 1000, 2500, 70_000])),
-            "version": self.record["v"] + data.draw(st.sampled_from([0] * 30 + [3])),
-            "acked": self._seat(sid)["n"] + data.draw(st.sampled_from([0] * 20 + [1])),
-            "sure": data.draw(st.sampled_from([0, 1])),
-            "tv": data.draw(st.sampled_from([0, self.record["tv"]])),
+            "seen_at": last["now"] if last and remembers else -1,
+            "elapsed_ms": data.draw(st.sampled_from([0, 5, 1000, 2500, 70_000])),
+            "seen_version": self.record["version"] + data.draw(st.sampled_from([0] * 30 + [3])),
+            "answered_request_number": self._seat(sid)["request_number"] + data.draw(st.sampled_from([0] * 20 + [1])),
+            "is_sure": data.draw(st.sampled_from([0, 1])),
+            "terms_version": data.draw(st.sampled_from([0, self.record["terms_version"]])),
         }
 
     def _move(self, ms: int) -> None:
@@ -214,25 +238,30 @@ class Both(RuleBasedStateMachine):
         """A session that makes short calls, one after the other."""
         for _ in range(count):
             seat = self._seat(sid)
-            wish = {"id": seat["n"] + 1, "key": "", "count": 2, "units": {"calls": 1, "pages": 2}}
-            done = [{"id": call["id"], "outcome": "ok", "units": {"pages": 3}} for call in seat["calls"]]
-            given = {"n": seat["n"] + 1, "heard": seat["g"], "done": done, "runs": [{**wish, "label": "", "front": 0}]}
+            wish = {"id": seat["request_number"] + 1, "key": "", "caller_count": 2, "units": {"calls": 1, "pages": 2}}
+            done = [{"call_id": call["id"], "outcome": "ok", "units": {"pages": 3}} for call in seat["calls"]]
+            given = {
+                "request_number": seat["request_number"] + 1,
+                "confirmed_grant_number": seat["grant_number"],
+                "ended_calls": done,
+                "runs": [{**wish, "label": "", "front": 0}],
+            }
             self._ask(sid, given)
             self._move(every)
 
     @rule(entries=st.sampled_from([3, 511, 512, 513, 700]), every=st.sampled_from([1, 13, 170, 400]), data=st.data())
     def fill_a_log(self, entries: int, every: int, data: st.DataObject) -> None:
         assert self.record is not None
-        if not self.record["logs"]:
+        if not self.record["window_logs"]:
             return
-        name = data.draw(st.sampled_from(sorted(self.record["logs"])))
-        last = self.record["last"]
+        name = data.draw(st.sampled_from(sorted(self.record["window_logs"])))
+        last = self.record["last_step_at"]
 
         def step(record: Record | None, now: int) -> Record | None:
             assert record is not None
             items = [each for at in range(entries) for each in (last - (entries - 1 - at) * every, 1 + at % 3)]
-            record["logs"][name] = {"sum": sum(items[1::2]), "items": items}
-            record["v"] += 1
+            record["window_logs"][name] = {"sum": sum(items[1::2]), "entries": items}
+            record["version"] += 1
             return record
 
         self._change(step)
@@ -267,7 +296,7 @@ class Both(RuleBasedStateMachine):
 
         self._change(step)
         if how == "stop":
-            self._ask("a", {"n": 0})
+            self._ask("a", {"request_number": 0})
             self._change(lambda record, now: limit_actions.resumed(record, now) if record else None)
 
 
@@ -300,19 +329,27 @@ def test_lua_decides_as_python_does(store: RedisLimits, share: float) -> None:
 @pytest.mark.slow
 def test_a_log_of_many_calls_is_joined_alike(store: RedisLimits) -> None:
     log = _make_many_calls(store)
-    assert len(log["items"]) // 2 < log["sum"]
+    assert len(log["entries"]) // 2 < log["sum"]
 
 
-def _make_many_calls(store: RedisLimits) -> Log:
+def _make_many_calls(store: RedisLimits) -> WindowLog:
     machine = _machine(store)()
     machine.begin(Limit("it", windows=(Window(1000, 2),), start_within_s=0.01))
     for n in range(1, 800):
         machine.raw += 1 + n % 3
-        run = {"id": n, "key": "", "count": 1, "units": {"calls": 1}, "label": "", "front": 0}
-        machine._ask("a", {"n": n, "heard": n, "done": [{"id": n - 1, "outcome": "ok", "units": {}}], "runs": [run]})
+        run = {"id": n, "key": "", "caller_count": 1, "units": {"calls": 1}, "label": "", "front": 0}
+        machine._ask(
+            "a",
+            {
+                "request_number": n,
+                "confirmed_grant_number": n,
+                "ended_calls": [{"call_id": n - 1, "outcome": "ok", "units": {}}],
+                "runs": [run],
+            },
+        )
     machine.teardown()
     assert machine.record is not None
-    return machine.record["logs"]["calls/2000"]
+    return machine.record["window_logs"]["calls/2000"]
 
 
 def test_those_who_do_not_delay_the_head_pass_it_alike(store: RedisLimits) -> None:
@@ -326,10 +363,10 @@ def _let_some_pass(store: RedisLimits) -> int:
     wants = {"key": "", "label": "", "front": 0}
     for n, count, pages in ((1, 1, 4), (2, 1, 4), (3, 1, 5), (4, 2, 1)):
         machine.raw += 2000
-        run = {"id": n, "count": count, "units": {"pages": pages}, **wants}
-        machine._ask("abcd"[n - 1], {"n": 1, "runs": [run]})
+        run = {"id": n, "caller_count": count, "units": {"pages": pages}, **wants}
+        machine._ask("abcd"[n - 1], {"request_number": 1, "runs": [run]})
     machine.teardown()
-    return sum(grant["count"] for grant in machine.last["d"]["grants"])
+    return sum(grant["call_count"] for grant in machine.last["d"]["grants"])
 
 
 def test_a_long_line_is_served_alike(store: RedisLimits) -> None:
@@ -344,53 +381,63 @@ def _serve_a_long_line(store: RedisLimits) -> tuple[list[int], list[int]]:
     limit = Limit("it", in_flight=1, windows=(Window(90, 10, "pages"),), call_timeout_s=5, lease_s=3, heartbeat_s=1)
     machine.begin(limit)
     wants = {"id": 1, "label": "", "front": 0}
-    runs = [[wants | {"key": f"k{at % 5}", "count": 1 + at % 3, "units": {"pages": at % 4}}] for at in range(70)]
+    runs = [[wants | {"key": f"k{at % 5}", "caller_count": 1 + at % 3, "units": {"pages": at % 4}}] for at in range(70)]
     for at, run in enumerate(runs):
         machine.raw += 7
-        machine._ask(f"s{at:02}", {"n": 1, "runs": run})
-    aheads = [answer["waits"][0]["ahead"] for answer in machine.last.values() if answer["waits"]]
+        machine._ask(f"s{at:02}", {"request_number": 1, "runs": run})
+    aheads = [answer["waits"][0]["ahead_count"] for answer in machine.last.values() if answer["waits"]]
     mores = []
 
     def ask(steps: int) -> None:
         for _ in range(steps):
-            machine._ask("asker", {"n": machine._seat("asker")["n"] + 1})
-            mores.append(machine.last["asker"]["more"])
+            machine._ask("asker", {"request_number": machine._seat("asker")["request_number"] + 1})
+            mores.append(machine.last["asker"]["has_more"])
 
     more_room = dataclasses.replace(limit, in_flight=80)
     machine._change(lambda record, now: limit_actions.configured(record, "it", layer(more_room), now))
     ask(4)
     for at in range(0, 70, 3):
-        machine._ask(f"s{at:02}", {"n": 2, "heard": machine._seat(f"s{at:02}")["g"], "runs": runs[at]})
+        machine._ask(
+            f"s{at:02}",
+            {
+                "request_number": 2,
+                "confirmed_grant_number": machine._seat(f"s{at:02}")["grant_number"],
+                "runs": runs[at],
+            },
+        )
     ask(2)
-    machine._ask("s01", {"n": 0, "version": 10_000})  # one remembers more than there is
+    machine._ask("s01", {"request_number": 0, "seen_version": 10_000})  # one remembers more than there is
     ask(2)
     for _ in range(3):
         machine.raw += 3000
-        machine._ask("asker", {"n": 0})
+        machine._ask("asker", {"request_number": 0})
         ask(5)
     machine.teardown()
     return aheads, mores
 
 
 MISTAKES = {
-    "no clock offset": ("record.offset = record.offset + true_now - now", ""),
-    "one more in flight": ("terms.in_flight <= record.used) and", "terms.in_flight < record.used) and"),
+    "no clock offset": ("record.clock_offset_ms = record.clock_offset_ms + true_now - now", ""),
+    "one more in flight": (
+        "terms.in_flight <= record.in_flight_count) and",
+        "terms.in_flight < record.in_flight_count) and",
+    ),
     "one more in a window": (
         "(place.units[bound.unit] or 0) > bound.n then",
         "(place.units[bound.unit] or 0) > bound.n + 1 then",
     ),
-    "rounding towards zero": ("floor((took - record.mean) / 8)", "math.ceil((took - record.mean) / 8)"),
-    "no probe after a cool-down": ("cool.ramp = -1", "cool.ramp = 0"),
+    "rounding towards zero": ("floor((took - mean) / 8)", "math.ceil((took - mean) / 8)"),
+    "no probe after a cool-down": ("cool.ramp_began_at = -1", "cool.ramp_began_at = 0"),
     "giving back needs a number": (
         "  finish(record, seat, ask, terms, now)",
-        "  if ask.n > 0 then finish(record, seat, ask, terms, now) end",
+        "  if ask.request_number > 0 then finish(record, seat, ask, terms, now) end",
     ),
-    "what was cut off is free": ("cut_off(record, ask.sid, seat.label, call, terms)", ""),
-    "a late request counts": ("0 < ask.n and ask.n < seat.n", "false"),
-    "the header counts what was given back": ("record.used = record.used - 1", ""),
-    "a tail moves with every run that leaves": ("if tail.runs == 0 then", "if true then"),
-    "what was voided counts": ("if gen ~= record.gen then", "if false then"),
-    "the line by age only": ("if one.tag ~= other.tag then", "if false then"),
+    "what was cut off is free": ("cut_off(record, ask.session_id, seat.label, call, terms)", ""),
+    "a late request counts": ("0 < ask.request_number and ask.request_number < seat.request_number", "false"),
+    "the header counts what was given back": ("record.in_flight_count = record.in_flight_count - 1", ""),
+    "a tail moves with every run that leaves": ("if tail.run_count == 0 then", "if true then"),
+    "what was voided counts": ("if generation ~= record.generation then", "if false then"),
+    "the line by age only": ("if one.virtual_start ~= other.virtual_start then", "if false then"),
 }
 
 

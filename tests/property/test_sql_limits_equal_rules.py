@@ -36,7 +36,7 @@ def sorted_lists(record: Record | None) -> Record | None:
     if record is None:
         return None
     record = copy.deepcopy(record)
-    for seat in record["seats"].values():
+    for seat in record["sessions"].values():
         seat["runs"].sort(key=lambda run: run["id"])
         seat["calls"].sort(key=lambda call: call["id"])
     return record
@@ -78,14 +78,20 @@ class BothInSql(Both):
         for number in range(count):
             sid = f"crowd{number}"
             seat = self._seat(sid)
-            run = {"id": seat["n"] + 1, "key": f"k{number % keys}", "count": callers, "units": units, "label": "l"}
-            done = [{"id": call["id"], "outcome": "ok", "units": {}} for call in seat["calls"][:1]]
-            heard = seat["g"] if confirms else 0
-            large = run | {"id": run["id"] + 100, "units": {"calls": 1, "pages": 5}}
+            run = {
+                "id": seat["request_number"] + 1,
+                "key": f"k{number % keys}",
+                "caller_count": callers,
+                "units": units,
+                "label": "l",
+            }
+            done = [{"call_id": call["id"], "outcome": "ok", "units": {}} for call in seat["calls"][:1]]
+            heard = seat["grant_number"] if confirms else 0
+            large = run | {"call_id": run["id"] + 100, "units": {"calls": 1, "pages": 5}}
             said = {
-                "n": seat["n"] + 1,
-                "heard": heard,
-                "done": done,
+                "request_number": seat["request_number"] + 1,
+                "confirmed_grant_number": heard,
+                "ended_calls": done,
                 "runs": [each | {"front": 0} for each in (run, large)],
             }
             self._ask(sid, said)
@@ -100,11 +106,19 @@ class BothInSql(Both):
         self._move(move)
         sid = f"crowd{which}"
         seat = self._seat(sid)
-        done = [{"id": call["id"], "outcome": outcome, "units": {}} for call in seat["calls"]]
+        done = [{"call_id": call["id"], "outcome": outcome, "units": {}} for call in seat["calls"]]
         runs = [{**run, "front": 0} for run in seat["runs"]]
         for each in runs:
-            del each["tag"], each["tick"]
-        self._ask(sid, {"n": seat["n"] + 1, "heard": seat["g"], "done": done, "runs": runs})
+            del each["virtual_start"], each["arrival_number"]
+        self._ask(
+            sid,
+            {
+                "request_number": seat["request_number"] + 1,
+                "confirmed_grant_number": seat["grant_number"],
+                "ended_calls": done,
+                "runs": runs,
+            },
+        )
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -158,7 +172,7 @@ def _knows_nobody_later(patch: pytest.MonkeyPatch) -> None:
 
 def _counts_no_cut_off_calls(patch: pytest.MonkeyPatch) -> None:
     counts = limit_rows.SeatRows.counts
-    patch.setattr(limit_rows.SeatRows, "counts", lambda self, sid: counts(self, sid)._replace(cut_off=0))
+    patch.setattr(limit_rows.SeatRows, "counts", lambda self, sid: counts(self, sid)._replace(cut_off_calls=0))
 
 
 def _goes_on_after_a_jump(patch: pytest.MonkeyPatch) -> None:

@@ -218,12 +218,12 @@ def age_calls(app: Forebay, ms: int) -> None:
 
     def step(record: Record | None, _: int) -> Record | None:
         assert record is not None
-        for seat in record["seats"].values():
+        for seat in record["sessions"].values():
             for call in seat["calls"]:
-                call["at"] -= ms
-                call["until"] -= ms
-            for grant in seat["out"]:
-                grant["at"] -= ms
+                call["granted_at"] -= ms
+                call["call_until"] -= ms
+            for grant in seat["unconfirmed"]:
+                grant["granted_at"] -= ms
         return record
 
     app.limiter._store.change("api", step)
@@ -424,7 +424,7 @@ def forget_refusals(app: Forebay) -> None:
 
     def step(record: Record | None, _: int) -> Record | None:
         assert record is not None
-        record["asked"] = dict.fromkeys(record.get("asked", ()), 1)
+        record["refused_callers"] = dict.fromkeys(record.get("refused_callers", ()), 1)
         return record
 
     app.limiter._store.change("api", step)

@@ -85,7 +85,7 @@ def wakes_come_at_once(store: LimitStore) -> None:
         heard = Heard()
         store.listen(f"s{number}", heard)
         took.append(hand_over(store, heard, f"s{number}"))
-        assert heard.grants[0]["count"] == 1
+        assert heard.grants[0]["call_count"] == 1
     assert min(took) < 0.3  # typically a millisecond; a loaded machine delays some of the five, not all
 
 
@@ -100,7 +100,7 @@ def threads_share(store: LimitStore) -> None:
     with ThreadPoolExecutor(6) as threads:
         for each in [threads.submit(use, f"s{at}") for at in range(6)]:
             each.result()
-    assert sum(len(seat["calls"]) for seat in known(store.read(LIMIT)[0])["seats"].values()) == 180
+    assert sum(len(seat["calls"]) for seat in known(store.read(LIMIT)[0])["sessions"].values()) == 180
 
 
 def closing_ends_its_thread(store: LimitStore) -> None:

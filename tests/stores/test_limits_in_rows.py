@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,7 @@ import psycopg
 import pytest
 
 from forebay.errors import SchemaTooOld, StoreError
-from forebay.model.limit_record import Record
 from forebay.model.task import DEFAULT_ENVIRONMENT
-from forebay.stores.memory.limits import MemoryLimits
 from forebay.stores.postgres import limit_rows as postgres_rows
 from forebay.stores.postgres import schema as postgres_schema
 from forebay.stores.postgres.limits import PostgresLimits
@@ -29,6 +25,7 @@ from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import LIMIT, Process
 from tests.servers.fresh import fresh_database
 from tests.servers.server import Server
+from tests.stores.first_build import first_build_processes, first_build_record
 
 TABLES = ("sessions", "calls", "runs", "tails", "windows")
 SOON = limit_parts.CHECKED_EVERY + 2
@@ -56,13 +53,13 @@ class SqliteGround:
     def table(self, name: str) -> str:
         return f"limit_{name}"
 
-    def keep_as_schema_1(self, record: Record, clock: HandClock) -> None:
+    def keep_as_schema_1(self, record: str, clock: HandClock) -> None:
         self.execute("PRAGMA journal_mode = WAL")
         self.execute(sqlite_schema.migrations(sqlite_schema.LIMITS)[1])
         self.execute(f"PRAGMA application_id = {sqlite_schema.LIMITS.application_id}")
         self.execute("PRAGMA user_version = 1")
         add = "INSERT INTO limits VALUES (?, ?, 7, ?, ?, 'boot', ?, ?)"
-        self.execute(add, DEFAULT_ENVIRONMENT, LIMIT, json.dumps(record), clock(), clock(), clock())
+        self.execute(add, DEFAULT_ENVIRONMENT, LIMIT, record, clock(), clock(), clock())
 
     old_read = "SELECT version, record, raw, boot, ticks, wall FROM limits"
     refusals = (apsw.SQLError,)
@@ -88,10 +85,10 @@ class PostgresGround:
     def table(self, name: str) -> str:
         return f"forebay_limit_{name}"
 
-    def keep_as_schema_1(self, record: Record, clock: HandClock) -> None:
+    def keep_as_schema_1(self, record: str, clock: HandClock) -> None:
         self.execute(postgres_schema.LIMITS.migrations[1])
         self.execute("COMMENT ON TABLE forebay_limits IS 'Forebay limits, schema 1'")
-        self.execute("INSERT INTO forebay_limits VALUES (?, ?, ?)", DEFAULT_ENVIRONMENT, LIMIT, json.dumps(record))
+        self.execute("INSERT INTO forebay_limits VALUES (?, ?, ?)", DEFAULT_ENVIRONMENT, LIMIT, record)
 
     old_read = "SELECT record FROM forebay_limits"
     refusals = (psycopg.errors.UndefinedColumn,)
@@ -126,43 +123,24 @@ def store(ground: Ground, clock: HandClock) -> Iterator[SqlLimits]:
 # What an older program left.
 
 
-def record_of_schema_1(clock: HandClock) -> tuple[Record, Process, Process]:
-    """A record as the first builds kept it, with what the processes know that made it."""
-    memory = MemoryLimits(clock=clock)
-    define(memory, 2, [(9, 60.0)])
-    holder, waiter, dead = (Process(memory, clock, sid) for sid in ("holder", "waiter", "dead"))
-    dead.wants(1)
-    clock.move(1)
-    holder.wants(1, key="k")
-    clock.move(16_000)
-    holder.beats()
-    waiter.wants(3, key="k")
-    waiter.wants(1, front=True)
-    record = copy.deepcopy(stored(memory))
-    del record["tails"]  # type: ignore[misc]
-    for seat in record["seats"].values():
-        del seat["due"]  # type: ignore[misc]
-    return record, holder, waiter
-
-
 def test_an_older_record_becomes_rows(ground: Ground, clock: HandClock) -> None:
-    record, holder, waiter = record_of_schema_1(clock)
-    ground.keep_as_schema_1(record, clock)
+    holder, waiter = first_build_processes(clock)
+    ground.keep_as_schema_1(first_build_record(), clock)
     store = ground.open(clock)
     if isinstance(ground, PostgresGround):
         with pytest.raises(SchemaTooOld, match="schema 1"):
             store.read(LIMIT)
     store.change("other", lambda _, __: None)  # migrates
     found = stored(store)
-    assert found["tails"]["k"]["runs"] == 1
-    assert {sid: seat["due"] == seat["until"] for sid, seat in found["seats"].items()} == {
+    assert found["tails"]["k"]["run_count"] == 1
+    assert {sid: seat["due_at"] == seat["ends_at"] for sid, seat in found["sessions"].items()} == {
         "dead": False,
         "holder": True,
         "waiter": True,
     }
     holder.store = waiter.store = store
     assert holder.gives_back([*holder.calls]) == []
-    assert waiter.exchanges()["gen"] == 1
+    assert waiter.exchanges()["generation"] == 1
     assert len(waiter.calls) == 1
     assert store.check(LIMIT) == []
     assert ground.execute(f"SELECT older FROM {ground.headers} WHERE name = ?", LIMIT) == [("",)]
@@ -258,7 +236,7 @@ def noticed(store: SqlLimits, clock: HandClock) -> tuple[int, int]:
     for number in range(SOON):
         newcomer = Process(store, clock, f"newcomer{number % 2}")
         got += len(newcomer.wants())
-    return stored(store)["gen"], got
+    return stored(store)["generation"], got
 
 
 def half_full(store: SqlLimits, clock: HandClock) -> None:
@@ -275,13 +253,13 @@ def test_rows_that_somebody_deletes_are_a_loss_and_nobody_gets_more(
     table: str, ground: Ground, store: SqlLimits, clock: HandClock
 ) -> None:
     half_full(store, clock)
-    held = sum(len(seat["calls"]) for seat in stored(store)["seats"].values())
+    held = sum(len(seat["calls"]) for seat in stored(store)["sessions"].values())
     ground.execute(f"DELETE FROM {ground.table(table)}")
     assert store.check(LIMIT) != []
     gen, got = noticed(store, clock)
     assert gen > 1
     assert got + held <= 2
-    assert stored(store)["hold"] > clock()
+    assert stored(store)["held_back_until"] > clock()
     assert store.check(LIMIT) == []
     assert problems(stored(store)) == []
 
@@ -292,7 +270,7 @@ def test_rows_of_another_time_are_a_loss(table: str, ground: Ground, store: SqlL
     half_full(store, clock)
     name = ground.table(table)
     columns = {
-        "sessions": ("sid", "sid || '-old'"),
+        "sessions": ("session_id", "session_id || '-old'"),
         "calls": ("id", "id + 1000"),
         "runs": ("id", "id + 1000"),
         "tails": ("key", "'\"other\"'"),
@@ -300,10 +278,12 @@ def test_rows_of_another_time_are_a_loss(table: str, ground: Ground, store: SqlL
     }
     column, other = columns[table]
     rest = {
-        "sessions": "limit_id, until, due, n, g, next, label, open, out",
-        "calls": "limit_id, sid, at, until, units, key, label",
-        "runs": "limit_id, sid, state, tag, tick, callers, units, key, label, next, g",
-        "tails": "limit_id, tag, runs",
+        "sessions": "limit_id, ends_at, due_at, request_number, grant_number, next_call_id, label, open_call_count, "
+        "unconfirmed",
+        "calls": "limit_id, session_id, granted_at, call_until, units, key, label",
+        "runs": "limit_id, session_id, state, virtual_start, arrival_number, caller_count, units, key, label, "
+        "next_call_id, grant_number",
+        "tails": "limit_id, virtual_finish, run_count",
         "windows": "limit_id, entries",
     }[table]
     ground.execute(f"INSERT INTO {name} ({column}, {rest}) SELECT {other}, {rest} FROM {name}")
@@ -333,11 +313,11 @@ def test_a_store_that_trusts_its_rows_is_found_out(
 @pytest.mark.parametrize(
     "mistake",
     [
-        "UPDATE {headers} SET placed = placed + 1",
-        "UPDATE {sessions} SET open = open + 1",
+        "UPDATE {headers} SET placed_run_count = placed_run_count + 1",
+        "UPDATE {sessions} SET open_call_count = open_call_count + 1",
         "UPDATE {runs} SET state = 2",
-        "UPDATE {runs} SET next = next + 1",
-        "UPDATE {tails} SET runs = runs + 1",
+        "UPDATE {runs} SET next_call_id = next_call_id + 1",
+        "UPDATE {tails} SET run_count = run_count + 1",
     ],
 )
 def test_the_check_finds_a_mistake(mistake: str, ground: Ground, store: SqlLimits, clock: HandClock) -> None:

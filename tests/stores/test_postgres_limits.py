@@ -69,7 +69,11 @@ class TestPostgresLimits(LimitStoreSuite):
         define(store, 2, [(3, 1 / 3)], call_timeout_s=0.1)
 
         def step(record: Record | None, now: int) -> Record:
-            return known(record) | {"virtual": 1 << 60, "tick": -(1 << 45), "note": "it's %s \\ \x00 ☃ \ud800"}
+            return known(record) | {
+                "virtual_time": 1 << 60,
+                "arrival_count": -(1 << 45),
+                "pause_note": "it's %s \\ \x00 ☃ \ud800",
+            }
 
         changed = store.change(LIMIT, step)
         assert store.read(LIMIT)[0] == changed
@@ -181,7 +185,7 @@ class TestTheTable:
         b = Process(store, HandClock(), "b")
         a.beats()
         assert b.wants() == []
-        assert b.waits[0]["by"] == ["relearning"]
+        assert b.waits[0]["blocked_by"] == ["relearning"]
         store.close()
 
     @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ def test_grants_that_a_crash_took_back_are_found_out(server: Server, store: Post
     newcomer = process(store, "b")
     a.beats()
     assert newcomer.wants() == []
-    assert newcomer.waits[0]["by"][0] == "relearning"
-    assert stored(store)["gen"] == full["gen"] + 1
+    assert newcomer.waits[0]["blocked_by"][0] == "relearning"
+    assert stored(store)["generation"] == full["generation"] + 1
 
 
 def test_a_process_that_is_killed_in_a_step_holds_up_nobody(server: Server, store: PostgresLimits) -> None:
@@ -147,7 +147,7 @@ def test_a_process_that_is_frozen_in_a_step_is_cut_off(server: Server, store: Po
         os.kill(child.pid, signal.SIGCONT)
         said, _ = child.communicate("\n", timeout=30)
     assert said.strip() in {"StoreBusy", "MaybeApplied"}
-    assert list(stored(store)["seats"]) == ["a"]
+    assert list(stored(store)["sessions"]) == ["a"]
 
 
 STUCK = """

@@ -110,7 +110,7 @@ def test_a_wake_reaches_a_listener_at_any_node(nodes: ValkeyCluster, store: Redi
         other = RedisLimits(nodes.url, environment=store._environment)
         other.listen(f"s{number}", heard)
         hand_over(store, heard, f"s{number}")
-        assert heard.grants[0]["count"] == 1
+        assert heard.grants[0]["call_count"] == 1
         other.close()
 
 
@@ -123,7 +123,7 @@ def test_a_failover_heals_by_itself(nodes: ValkeyCluster, store: RedisLimits) ->
     repeated(asker.exchanges)
     assert nodes.owner(store._key(LIMIT)) is after
     repeated(lambda: asker.gives_back(held))
-    assert not known(store.read(LIMIT)[0])["seats"]["asker"]["calls"]
+    assert not known(store.read(LIMIT)[0])["sessions"]["asker"]["calls"]
 
 
 def test_a_slot_that_moves_is_followed_to_its_new_node(nodes: ValkeyCluster, store: RedisLimits) -> None:
@@ -134,7 +134,7 @@ def test_a_slot_that_moves_is_followed_to_its_new_node(nodes: ValkeyCluster, sto
     source, target = nodes.begin_to_move(key)
     assert asker.wants(), "the key is still here"
     nodes.move_keys(key, source, target)
-    assert len(known(store.read(LIMIT)[0])["seats"]["asker"]["calls"]) == 2, "asked of the new node (ASK)"
+    assert len(known(store.read(LIMIT)[0])["sessions"]["asker"]["calls"]) == 2, "asked of the new node (ASK)"
     asker.gives_back([*asker.calls])
     assert store.send_back(LIMIT, asker.ask()) in {True, False}
     nodes.end_move(key, source, target)

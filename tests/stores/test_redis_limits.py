@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -24,6 +25,19 @@ from tests.servers.clients import redis_client
 from tests.servers.fresh import fresh_name
 from tests.servers.redis62 import HAS_WHEEL
 from tests.servers.server import Server
+from tests.stores.first_build import first_build_processes, first_build_record
+
+PACK_AS_FIRST_BUILD = """
+local record = cjson.decode(ARGV[1])
+for _, log in pairs(record.logs) do
+  local packed = {}
+  for at = 1, #log.items, 2 do
+    packed[#packed + 1] = struct.pack('>I6I5', log.items[at], log.items[at + 1])
+  end
+  log.items = table.concat(packed)
+end
+redis.call('SET', KEYS[1], cmsgpack.pack(record))
+"""
 
 
 class RedisCase(LimitStoreSuite):
@@ -76,7 +90,7 @@ class RedisCase(LimitStoreSuite):
             nonlocal steps
             steps += 1
             a.exchanges()
-            layer: Layer = {"name": "code", "values": values, "until": -1, "at": raw, "who": "", "note": ""}
+            layer: Layer = {"name": "code", "values": values, "ends_at": -1, "set_at": raw, "set_by": "", "note": ""}
             return actions.configured(record, LIMIT, layer, raw)
 
         values = actions.values_of(Limit(LIMIT, in_flight=5, windows=(Window(7, per_s=1.0), Window(9, per_s=2.0))))
@@ -84,16 +98,16 @@ class RedisCase(LimitStoreSuite):
         assert steps == 1
         changed = stored(store)
         assert changed["eras"][0]["terms"]["in_flight"] == 5
-        assert {name: log["sum"] for name, log in changed["logs"].items()} == {"calls/1000": 2, "calls/2000": 2}
-        assert len(changed["seats"]["a"]["calls"]) == 2, "what exchanges did meanwhile stays"
+        assert {name: log["sum"] for name, log in changed["window_logs"].items()} == {"calls/1000": 2, "calls/2000": 2}
+        assert len(changed["sessions"]["a"]["calls"]) == 2, "what exchanges did meanwhile stays"
 
         def pause(record: Record | None, raw: int) -> Record | None:
             a.exchanges()
             return actions.paused(known(record), raw, for_ms=None, note="now")
 
         store.change(LIMIT, pause)
-        assert stored(store)["paused"] == 0
-        assert stored(store)["v"] > changed["v"] + 1
+        assert stored(store)["paused_until"] == 0
+        assert stored(store)["version"] > changed["version"] + 1
 
     def test_two_changes_of_terms_do_not_overwrite_each_other(self, store: RedisLimits) -> None:
         define(store, 2)
@@ -107,9 +121,9 @@ class RedisCase(LimitStoreSuite):
             layer: Layer = {
                 "name": "operator",
                 "values": {"call_timeout_s": 7.0},
-                "until": -1,
-                "at": raw,
-                "who": "",
+                "ends_at": -1,
+                "set_at": raw,
+                "set_by": "",
                 "note": "",
             }
             return actions.configured(record, LIMIT, layer, raw)
@@ -141,14 +155,25 @@ class RedisCase(LimitStoreSuite):
 
         def step(record: Record | None, now: int) -> Record | None:
             assert record is not None
-            record.update({"virtual": 1 << 45, "tick": -(1 << 45), "mean": (1 << 32) + 1, "offset": -5, "v": 99})
+            record.update(
+                {
+                    "virtual_time": 1 << 45,
+                    "arrival_count": -(1 << 45),
+                    "mean_call_ms": (1 << 32) + 1,
+                    "clock_offset_ms": -5,
+                    "version": 99,
+                }
+            )
             return record
 
         changed = store.change(LIMIT, step)
         found, _ = store.read(LIMIT)
         assert found == changed
         assert found is not None
-        assert all(type(each) is int for each in (found["virtual"], found["tick"], found["mean"], found["offset"]))
+        assert all(
+            type(each) is int
+            for each in (found["virtual_time"], found["arrival_count"], found["mean_call_ms"], found["clock_offset_ms"])
+        )
         assert found["layers"][0]["values"]["windows"] == [[3, 1 / 3, "calls"]]
 
     def test_the_clock_is_the_servers_and_can_be_shifted(self) -> None:
@@ -167,6 +192,26 @@ class RedisCase(LimitStoreSuite):
         with redis_client(self.server.url) as client:
             client.script_flush()
         assert len(a.wants()) == 1
+
+    def test_a_record_of_the_first_build_is_taken_over(self, store: RedisLimits, clock: HandClock) -> None:
+        holder, waiter = first_build_processes(clock)
+        record = json.loads(first_build_record())
+        record["layers"] = json.dumps(record["layers"])
+        with redis_client(self.server.url) as client:
+            client.eval(PACK_AS_FIRST_BUILD, 1, store._key(LIMIT), json.dumps(record))
+        found = stored(store)
+        assert found["tails"]["k"]["run_count"] == 1
+        assert {sid: seat["due_at"] == seat["ends_at"] for sid, seat in found["sessions"].items()} == {
+            "dead": False,
+            "holder": True,
+            "waiter": True,
+        }
+        holder.store = waiter.store = store
+        assert holder.gives_back([*holder.calls]) == []
+        assert waiter.exchanges()["generation"] == 1
+        assert len(waiter.calls) == 1
+        assert found["layers"] == stored(store)["layers"]
+        assert store.check(LIMIT) == []
 
     def test_a_key_of_somebody_elses_is_said_to_be_that(self, store: RedisLimits, a: Process) -> None:
         with redis_client(self.server.url) as client:

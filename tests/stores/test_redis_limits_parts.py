@@ -75,7 +75,7 @@ def ask(process: Process) -> None:
         answer = process.exchanges()
         if answer["status"] == "unknown":
             put_stored(process.store, "code", VALUES, version=process.version)
-        elif not answer["more"]:
+        elif not answer["has_more"]:
             return
     raise AssertionError("asked for ever")
 
@@ -111,7 +111,7 @@ def drive(store: RedisLimits, clock: HandClock, url: str, part: str) -> None:
         process.beats()
         ask(process)
         provider.takes(process)
-    assert stored(store)["gen"] > 1, "the loss was not noticed"
+    assert stored(store)["generation"] > 1, "the loss was not noticed"
     assert problems_of_parts(store) == []
     since = clock.steady
     while clock.steady < since + HELD_WITH_WINDOWS + 6 * SECOND:
@@ -119,7 +119,7 @@ def drive(store: RedisLimits, clock: HandClock, url: str, part: str) -> None:
         for process in processes:
             if process is not holds:
                 provider.answers(process)
-                if sum(wish["count"] for wish in process.line.values()) < 2:
+                if sum(wish["caller_count"] for wish in process.line.values()) < 2:
                     process.joins(2)
             elif clock.steady - since >= HELD_WITH_WINDOWS - SECOND:
                 provider.answers(holds)  # no call takes longer, so says the limit
@@ -167,7 +167,7 @@ def test_a_change_by_hand_does_not_hide_a_loss(
     processes = busy(store, clock, provider)
     lose(store, valkey_server.url, part)
     put_stored(store, "operator", {"in_flight": 9})
-    assert stored(store)["gen"] == 2
+    assert stored(store)["generation"] == 2
     for process in processes:
         ask(process)
         provider.takes(process)
@@ -181,7 +181,7 @@ def test_a_copy_that_is_put_back_where_the_header_is_gone_counts_what_it_holds(
     copy = stored(store)
     lose(store, valkey_server.url, "header")
     store.change(LIMIT, lambda _, __: copy)
-    assert stored(store)["gen"] == 2
+    assert stored(store)["generation"] == 2
     assert problems_of_parts(store) == []
     ask(processes[0])
     assert problems_of_parts(store) == []
@@ -231,7 +231,7 @@ def test_a_server_that_drops_keys_when_its_memory_is_full_lets_nobody_have_too_m
                 process.joins(chance.choice([1, 3]))
             ask(process)
             provider.takes(process)
-            losses.add(stored(store)["gen"])
+            losses.add(stored(store)["generation"])
         assert len(losses) > 3
         assert client.info("stats")["evicted_keys"] > 100
         store.close()

@@ -268,7 +268,10 @@ def test_a_failover_that_loses_writes_is_a_store_that_forgot(trio: SentinelTrio,
         trio.fail_over(coordinated=False)
         repeated(asker.exchanges)
         assert repeated(lambda: newcomer.wants() or [None]) == [None], "1 of 1 is held"
-        assert repeated(lambda: known(store.read(LIMIT)[0])["hold"]) or known(store.read(LIMIT)[0])["gen"] > 1
+        assert (
+            repeated(lambda: known(store.read(LIMIT)[0])["held_back_until"])
+            or known(store.read(LIMIT)[0])["generation"] > 1
+        )
     finally:
         with redis_client(primary.url) as client:
             client.execute_command("ACL", "SETUSER", "default", "+psync", "+sync")

@@ -63,8 +63,8 @@ class TestSqliteLimits(LimitStoreSuite):
             thread.join()
         assert steps == 4, "then it is alone"
         record = stored(store)
-        assert record["paused"] == 0
-        assert "other" in record["seats"]
+        assert record["paused_until"] == 0
+        assert "other" in record["sessions"]
 
 
 class Machine:
@@ -110,8 +110,8 @@ def test_windows_of_before_a_restart_still_count_after_it(store: SqliteLimits, m
     machine.restarts("second", off=10_000, up=5_000)
     after = process(store, "after")
     assert after.wants() == []
-    assert after.waits[0]["eta"] == 60_000 + 301 - 16_000
-    machine.waits(after.waits[0]["eta"] - 1)
+    assert after.waits[0]["eta_ms"] == 60_000 + 301 - 16_000
+    machine.waits(after.waits[0]["eta_ms"] - 1)
     assert process(store, "too_early").wants() == []
     machine.waits(1)
     assert process(store, "at_last").wants() == [1]
@@ -124,7 +124,7 @@ def test_where_the_wall_clock_went_back_a_restart_took_no_time(store: SqliteLimi
     machine.set_wall(-HOUR)
     after = process(store, "after")
     assert after.wants() == []
-    assert after.waits[0]["eta"] == 60_000 + 301
+    assert after.waits[0]["eta_ms"] == 60_000 + 301
 
 
 def test_a_wall_clock_that_is_set_changes_nothing(store: SqliteLimits, machine: Machine) -> None:
@@ -142,12 +142,12 @@ def test_a_clock_that_goes_back_opens_no_window_again(store: SqliteLimits, machi
     define(store, None, Window(1, 60))
     me = process(store, "me")
     me.wants()
-    last = stored(store)["last"]
+    last = stored(store)["last_step_at"]
     machine.waits(-10_000)
     other = process(store, "other")
     assert other.wants() == []
-    assert stored(store)["last"] >= last
-    assert other.waits[0]["eta"] == 60_000 + 301
+    assert stored(store)["last_step_at"] >= last
+    assert other.waits[0]["eta_ms"] == 60_000 + 301
 
 
 @pytest.mark.parametrize(("up", "took"), [(5_000, 15_000), (HOUR + 5_000, 5_000)], ids=["noticed", "not noticed"])
@@ -216,14 +216,14 @@ def test_a_step_that_another_process_overtook_is_taken_anew(tmp_path: Path, stor
 
         def step(record: Record | None, raw: int) -> Record | None:
             assert record is not None
-            seen.append(record["note"])
+            seen.append(record["pause_note"])
             if len(seen) < 3:
-                other.change(LIMIT, lambda inner, _: inner and {**inner, "note": f"other {len(seen)}"})
-            return {**record, "note": record["note"] + " and mine"}
+                other.change(LIMIT, lambda inner, _: inner and {**inner, "pause_note": f"other {len(seen)}"})
+            return {**record, "pause_note": record["pause_note"] + " and mine"}
 
         store.change(LIMIT, step)
     assert seen == ["", "other 1", "other 2"]
-    assert stored(store)["note"] == "other 2 and mine"
+    assert stored(store)["pause_note"] == "other 2 and mine"
 
 
 def test_of_two_that_make_a_limit_the_second_sees_that_of_the_first(tmp_path: Path, store: SqliteLimits) -> None:
@@ -247,7 +247,7 @@ def test_a_step_that_fails_changes_nothing(store: SqliteLimits) -> None:
 
     def step(record: Record | None, raw: int) -> None:
         assert record is not None
-        record["note"] = "half"
+        record["pause_note"] = "half"
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

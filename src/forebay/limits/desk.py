@@ -72,7 +72,9 @@ class Desk:
     def lacks_processes(self) -> bool:
         """Whether callers wait only because nobody said how many processes share the limit."""
         terms = self.main.terms or self._known()
-        return self.degraded and terms is not None and terms["down"] == "share" and not self._processes(terms)
+        return (
+            self.degraded and terms is not None and terms["when_store_down"] == "share" and not self._processes(terms)
+        )
 
     def missed(self, error: StoreError, asked_at: float) -> None:
         """The store did not answer: settle the waiters that cannot wait for it with what went wrong."""
@@ -86,20 +88,24 @@ class Desk:
                 return
             if not self._told:
                 self._told = True
-                emit("limit_degraded", limit=self.limit, policy=terms["down"], error_code=error.code)
-            if terms["down"] == "fail":
+                emit("limit_degraded", limit=self.limit, policy=terms["when_store_down"], error_code=error.code)
+            if terms["when_store_down"] == "fail":
                 if not isinstance(error, StoreUnreachable):
                     self.main.failure = StoreUnreachable(error.what, remedy=error.remedy)
                 self.main.give_up(self.main.failure or error)
                 return
             self.main.tried()
-            if terms["down"] == "share" and self._spare is None and now - self._silent_since(now) >= _PATIENCE_S:
+            if (
+                terms["when_store_down"] == "share"
+                and self._spare is None
+                and now - self._silent_since(now) >= _PATIENCE_S
+            ):
                 self._begin_share(terms)
 
     def _cold_terms(self, error: StoreError) -> Terms | None:
         """Return the terms of a limit that continues although its store has never answered."""
         known = self._known() if isinstance(error, _GONE) else None
-        return known if known is not None and known["down"] == "share" else None
+        return known if known is not None and known["when_store_down"] == "share" else None
 
     def _begin_share(self, terms: Terms) -> None:
         processes = self._processes(terms)
@@ -112,8 +118,8 @@ class Desk:
 
     def _processes(self, terms: Terms) -> int:
         """How many processes share the limit: as many as its definition says, or as were seen, if those are more."""
-        seen = max(1, self.main.answer["sessions"]) if self.main.answer else 0
-        return max(seen, terms.get("share", 0))
+        seen = max(1, self.main.answer["session_count"]) if self.main.answer else 0
+        return max(seen, terms["share_processes"])
 
     def _silent_since(self, now: float) -> float:
         return now if self.main.failed_at is None else self.main.failed_at
@@ -121,7 +127,7 @@ class Desk:
     def refusal(self) -> StoreError | None:
         """What to tell newcomers while the store is gone, unless the limit waits or it is time to try."""
         terms = self.main.terms
-        if terms is None or terms["down"] != "fail" or steady() >= self.main.retry_at:
+        if terms is None or terms["when_store_down"] != "fail" or steady() >= self.main.retry_at:
             return None
         return self.main.failure
 

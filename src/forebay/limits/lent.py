@@ -9,7 +9,17 @@ from forebay.errors import BadInput, Conflict, NotFound
 from forebay.ids import shown
 from forebay.limits.fitting import misfit
 from forebay.model.limit import check_units
-from forebay.model.limit_record import Answer, Ask, Call, Done, Hint, Record, Seat, Terms, Wish
+from forebay.model.limit_record import (
+    Answer,
+    Ask,
+    DeclaredRun,
+    EndedCall,
+    GrantedCall,
+    LimitSession,
+    ProviderRefusal,
+    Record,
+    Terms,
+)
 from forebay.rules import forecast, limit_state, reports
 from forebay.rules.cooldown import COOLDOWN
 from forebay.stores.limit_base import LimitStore
@@ -60,7 +70,7 @@ class Owner(NamedTuple):
         """Those who share a share, and take turns with others."""
         return f"{_LENT}{self.tenant}/" if self.tenant else self.label
 
-    def has(self, seat: Seat) -> bool:
+    def has(self, seat: LimitSession) -> bool:
         """Whether the seat is the tenant's, by whichever key."""
         return seat["label"].startswith(self.flow)
 
@@ -85,8 +95,8 @@ class Ended(NamedTuple):
 
 
 class _Held(NamedTuple):
-    seat: Seat
-    call: Call
+    seat: LimitSession
+    call: GrantedCall
 
 
 class Lender:
@@ -99,7 +109,7 @@ class Lender:
         """What an owner has of a limit already, before asking for one more slot."""
         record, raw = self._read(limit)
         now = limit_state.logical(record, raw)
-        seats = record["seats"].values()
+        seats = record["sessions"].values()
         return Claims(
             slots=sum(1 for seat in seats if _owned(seat, owner) and (seat["calls"] or seat["runs"])),
             beyond_share=_beyond_share(record, owner, share, now),
@@ -110,7 +120,7 @@ class Lender:
         """The n-th time that somebody asks for this slot; they keep their place in line between two times."""
         checked = check_units(units)
         key = owner.flow if owner.tenant else ""
-        wish: Wish = {"id": _RUN, "key": key, "count": 1, "units": checked, "label": label, "front": 0}
+        wish: DeclaredRun = {"id": _RUN, "key": key, "caller_count": 1, "units": checked, "label": label, "front": 0}
         asked = _said(slot_id, n, owner)
         asked["runs"] = [wish]
         answer = self._exchange(limit, asked)
@@ -120,17 +130,17 @@ class Lender:
             raise never
         if answer["grants"]:
             heard = _said(slot_id, 0, owner)
-            heard["heard"] = answer["grants"][-1]["g"]
+            heard["confirmed_grant_number"] = answer["grants"][-1]["number"]
             self._store.renew(limit, heard)
-            return _granted(terms, answer["now"] - answer["grants"][-1]["at"])
+            return _granted(terms, answer["now"] - answer["grants"][-1]["granted_at"])
         turn = _granted(terms)._replace(granted=False, again_s=1.0, retry_in_s=1.0)
         for first in answer["waits"]:
             wait = forecast.wait_behind(first, answer, terms, 0)
             turn = turn._replace(
-                again_s=first["again"] / 1000,
+                again_s=first["ask_again_in_ms"] / 1000,
                 retry_in_s=forecast.retry_in_s(wait, forecast.eta_s(wait)),
-                ahead=wait["ahead"],
-                blocked_by=tuple(wait["by"]),
+                ahead=wait["ahead_count"],
+                blocked_by=tuple(wait["blocked_by"]),
             )
         return turn
 
@@ -141,8 +151,8 @@ class Lender:
         """
         record, raw = self._read(limit)
         counts = int((min(retry_in_s, _ASKED_MOST_S) + _ASKED_MORE_S) * 1000)
-        others = any(_is_tenants(seat["label"]) and not owner.has(seat) for seat in record["seats"].values())
-        known_until = record.get("asked", {}).get(owner.flow, 0)
+        others = any(_is_tenants(seat["label"]) and not owner.has(seat) for seat in record["sessions"].values())
+        known_until = record.get("refused_callers", {}).get(owner.flow, 0)
         if not others or known_until >= limit_state.logical(record, raw) + counts // 2:
             return
 
@@ -150,9 +160,9 @@ class Lender:
             if record is None:
                 return None
             now = limit_state.logical(record, raw)
-            known = {flow: until for flow, until in record.get("asked", {}).items() if until > now}
-            record["asked"] = known | {owner.flow: now + counts}
-            record["v"] += 1
+            known = {flow: until for flow, until in record.get("refused_callers", {}).items() if until > now}
+            record["refused_callers"] = known | {owner.flow: now + counts}
+            record["version"] += 1
             return record
 
         self._store.change(limit, step)
@@ -163,7 +173,7 @@ class Lender:
             return False
         record, raw = self._read(limit)
         now = limit_state.logical(record, raw)
-        held = sum(owner.has(seat) and bool(seat["calls"]) for seat in record["seats"].values())
+        held = sum(owner.has(seat) and bool(seat["calls"]) for seat in record["sessions"].values())
         most = _most(record, owner, share, now)
         return most is not None and held >= most and _was_refused(record, owner, now)
 
@@ -172,7 +182,7 @@ class Lender:
         self._exchange(limit, _said(slot_id, n, owner))
         held = self._found(self._record(limit), slot_id, owner)
         if held is not None:
-            self._end(limit, slot_id, owner, held, {"id": held.call["id"], "outcome": "unsent", "units": {}}, [])
+            self._end(limit, slot_id, owner, held, {"call_id": held.call["id"], "outcome": "unsent", "units": {}}, [])
 
     def renew(self, limit: str, slot_id: str, *, owner: Owner, start: bool = False, share: float | None = None) -> Turn:
         """Keep a slot; `start` makes its call count from now on, where it starts later than it was granted.
@@ -183,13 +193,13 @@ class Lender:
         held = self._held(limit, slot_id, owner)
         if share is not None:
             self._check_share(limit, slot_id, owner, held, share=share, start=start)
-        asked = _of(held.seat, slot_id, owner, 0 if not start else held.seat["n"] + 1)
+        asked = _of(held.seat, slot_id, owner, 0 if not start else held.seat["request_number"] + 1)
         if not start:
             kept = self._store.renew(limit, asked)
-            return _granted(kept["terms"][0], kept["now"] - held.call["at"])
-        asked["starts"] = [held.call["id"]]
+            return _granted(kept["terms"][0], kept["now"] - held.call["granted_at"])
+        asked["restamp_call_ids"] = [held.call["id"]]
         answer = self._exchange(limit, asked)
-        if not answer["starts"]:
+        if not answer["restamps"]:
             raise Conflict(
                 f"The slot of limit {limit!r} is too old, or the limit is closed for now.",
                 remedy="Give it back as unsent and take another.",
@@ -218,19 +228,28 @@ class Lender:
         ended = Ended()
         if owner.tenant and took:
             ended = ended._replace(beyond=self._check_taken(limit, held, took))
-        hints: list[Hint] = []
+        hints: list[ProviderRefusal] = []
         # "Not at all" is not advice after a refusal.
         wait = int(retry_after_s * 1000) if retry_after_s else -1
         if throttled and not owner.tenant:
             jitter = random.randrange(_JITTER + 1)  # noqa: S311 - spreads workers
-            hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": wait, "jitter": jitter}]
+            hints = [
+                {"kind": COOLDOWN, "granted_at": held.call["granted_at"], "wait_ms": wait, "jitter_permille": jitter}
+            ]
         elif owner.tenant:
             own, everybody = self._report(limit, owner.tenant, "throttled" if throttled else outcome, wait)
             ended = ended._replace(own_s=own / 1000, all_s=(everybody or 0) / 1000)
             if everybody is not None:
-                hints = [{"kind": COOLDOWN, "at": held.call["at"], "wait": everybody, "jitter": 0}]
+                hints = [
+                    {
+                        "kind": COOLDOWN,
+                        "granted_at": held.call["granted_at"],
+                        "wait_ms": everybody,
+                        "jitter_permille": 0,
+                    }
+                ]
         judged = throttled or (owner.tenant and outcome == "failed")
-        done: Done = {"id": held.call["id"], "outcome": "" if judged else outcome, "units": took}
+        done: EndedCall = {"call_id": held.call["id"], "outcome": "" if judged else outcome, "units": took}
         self._end(limit, slot_id, owner, held, done, hints)
         return ended
 
@@ -287,17 +306,19 @@ class Lender:
                 f"This tenant holds more of limit {limit!r} than its share, and others wait.",
                 remedy="Give it back as unsent and take another.",
             )
-        if now > held.call["until"]:
-            self._end(limit, slot_id, owner, held, {"id": held.call["id"], "outcome": "", "units": {}}, [])
+        if now > held.call["call_until"]:
+            self._end(limit, slot_id, owner, held, {"call_id": held.call["id"], "outcome": "", "units": {}}, [])
             raise SlotLost(
                 f"The slot of limit {limit!r} was held for longer than a call may take, and others wait.",
                 remedy="Give slots back when their call has ended; raise call_timeout_s if calls take longer.",
             )
 
-    def _end(self, limit: str, slot_id: str, owner: Owner, held: _Held, done: Done, hints: list[Hint]) -> None:  # noqa: PLR0917 - of this class only
-        asked = _of(held.seat, slot_id, owner, held.seat["n"] + 1)
-        asked["done"] = [done]
-        asked["hints"] = hints
+    def _end(  # noqa: PLR0917 - of this class only
+        self, limit: str, slot_id: str, owner: Owner, held: _Held, done: EndedCall, hints: list[ProviderRefusal]
+    ) -> None:
+        asked = _of(held.seat, slot_id, owner, held.seat["request_number"] + 1)
+        asked["ended_calls"] = [done]
+        asked["refusals"] = hints
         self._exchange(limit, asked)
 
     def _exchange(self, limit: str, asked: Ask) -> Answer:
@@ -335,7 +356,7 @@ class Lender:
 
     @staticmethod
     def _found(record: Record, slot_id: str, owner: Owner) -> _Held | None:
-        seat = record["seats"].get(slot_id)
+        seat = record["sessions"].get(slot_id)
         if seat is None or not seat["calls"] or not _owned(seat, owner):
             return None
         return _Held(seat, seat["calls"][0])
@@ -346,7 +367,7 @@ def _beyond_share(record: Record, owner: Owner, share: float, now: int, *, more:
     most = _most(record, owner, share, now)
     if most is None:
         return False
-    live = [seat for seat in record["seats"].values() if seat["until"] > now and (seat["calls"] or seat["runs"])]
+    live = [seat for seat in record["sessions"].values() if seat["ends_at"] > now and (seat["calls"] or seat["runs"])]
     own = sum(map(owner.has, live))
     return own + more > most and (own < len(live) or _was_refused(record, owner, now))
 
@@ -359,49 +380,53 @@ def _most(record: Record, owner: Owner, share: float, now: int) -> int | None:
 
 def _was_refused(record: Record, owner: Owner, now: int) -> bool:
     """Whether somebody else got no slot of late."""
-    return any(flow != owner.flow and until > now for flow, until in record.get("asked", {}).items())
+    return any(flow != owner.flow and until > now for flow, until in record.get("refused_callers", {}).items())
 
 
 def _is_tenants(label: str) -> bool:
     return label.startswith(_LENT) and "/" in label
 
 
-def _owned(seat: Seat, owner: Owner) -> bool:
+def _owned(seat: LimitSession, owner: Owner) -> bool:
     return seat["label"] == owner.label
 
 
 def _granted(terms: Terms, age: int = 0) -> Turn:
     return Turn(
         granted=True,
-        lease_s=terms["lease"] / 1000,
-        call_timeout_s=terms["call"] / 1000,
-        start_within_s=terms["start"] / 1000,
+        lease_s=terms["lease_ms"] / 1000,
+        call_timeout_s=terms["call_timeout_ms"] / 1000,
+        start_within_s=terms["start_within_ms"] / 1000,
         age_s=max(0, age) / 1000,
     )
 
 
-def _of(seat: Seat, slot_id: str, owner: Owner, n: int) -> Ask:
+def _of(seat: LimitSession, slot_id: str, owner: Owner, n: int) -> Ask:
     asked = _said(slot_id, n, owner)
-    asked["heard"], asked["next"], asked["acked"] = seat["g"], seat["next"], seat["n"]
+    asked["confirmed_grant_number"], asked["next_call_id"], asked["answered_request_number"] = (
+        seat["grant_number"],
+        seat["next_call_id"],
+        seat["request_number"],
+    )
     return asked
 
 
 def _said(slot_id: str, n: int, owner: Owner) -> Ask:
     return {
-        "sid": slot_id,
-        "n": n,
-        "heard": 0,
-        "next": 1,
+        "session_id": slot_id,
+        "request_number": n,
+        "confirmed_grant_number": 0,
+        "next_call_id": 1,
         "label": owner.label,
-        "seen": -1,
-        "elapsed": 0,
-        "version": 0,
-        "acked": 0,
-        "sure": 0,
-        "tv": -1,
-        "done": [],
-        "hints": [],
-        "starts": [],
+        "seen_at": -1,
+        "elapsed_ms": 0,
+        "seen_version": 0,
+        "answered_request_number": 0,
+        "is_sure": 0,
+        "terms_version": -1,
+        "ended_calls": [],
+        "refusals": [],
+        "restamp_call_ids": [],
         "runs": [],
     }
 

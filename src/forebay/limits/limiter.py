@@ -156,7 +156,12 @@ class Limiter:
         except StoreError as error:
             self._unwritten.add(name)
             known = self._known_terms(name)
-            if isinstance(error, StoreClosed) or known is None or known["down"] != "share" or not known["share"]:
+            if (
+                isinstance(error, StoreClosed)
+                or known is None
+                or known["when_store_down"] != "share"
+                or not known["share_processes"]
+            ):
                 raise
             emit("store_failed", verb="define", error_code=error.code, text=str(error), pause_s=0)
 
@@ -167,7 +172,7 @@ class Limiter:
     def _known_terms(self, name: str) -> Terms | None:
         """What this process itself says of a limit, if that is enough to define it."""
         layers: list[Layer] = [
-            {"name": layer, "values": said.values, "until": -1, "at": 0, "who": said.who, "note": ""}
+            {"name": layer, "values": said.values, "ends_at": -1, "set_at": 0, "set_by": said.who, "note": ""}
             for layer, said in self._said_of(name)
         ]
         try:
@@ -240,14 +245,21 @@ class Limiter:
         def step(record: Record | None, raw: int) -> Record | None:
             nonlocal former
             former = next((each for each in record["layers"] if each["name"] == layer), None) if record else None
-            now = raw + record["offset"] if record else raw
+            now = raw + record["clock_offset_ms"] if record else raw
             until = -1 if for_s is None else now + int(for_s * 1000)
             kept = actions.values_in(record, layer) if layer == "operator" and record else {}
-            new: Layer = {"name": layer, "values": kept | values, "until": until, "at": now, "who": who, "note": note}
+            new: Layer = {
+                "name": layer,
+                "values": kept | values,
+                "ends_at": until,
+                "set_at": now,
+                "set_by": who,
+                "note": note,
+            }
             return actions.configured(record, name, new, raw, version=version)
 
         changed = self._store.change(name, step)
-        if changed is not None and former is not None and layer in _SAID_BY_PROGRAMS and former["who"] != who:
+        if changed is not None and former is not None and layer in _SAID_BY_PROGRAMS and former["set_by"] != who:
             _tell_redefined(name, layer, former, values, who)
         self._ask_again(name)
 
@@ -509,7 +521,9 @@ def _tell_redefined(name: str, layer: str, former: Layer, values: dict[str, obje
     changed = {each: former["values"].get(each) for each in fields if former["values"].get(each) != values.get(each)}
     if changed:
         now = {each: values.get(each) for each in changed}
-        emit("limit_redefined", limit=name, layer=layer, who=who, values=now, former_who=former["who"], former=changed)
+        emit(
+            "limit_redefined", limit=name, layer=layer, who=who, values=now, former_who=former["set_by"], former=changed
+        )
 
 
 def _in_loop() -> bool:

@@ -14,7 +14,7 @@ from forebay.limits.call import Call
 from forebay.limits.fitting import misfit
 from forebay.limits.store_clock import StoreClock
 from forebay.limits.waiting import Result, Waiter
-from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Terms, Wait, Wish
+from forebay.model.limit_record import Answer, Ask, DeclaredRun, EndedCall, Grant, ProviderRefusal, Terms, Wait
 from forebay.rules import forecast
 from forebay.rules.admission import CUT_OFF, TIMED_OUT
 from forebay.rules.limit_state import late_after
@@ -99,14 +99,14 @@ class Line:
         # Calls that nobody has any more; filled without the lock, which whoever collects them may hold.
         self._dropped: deque[weakref.ref[Call]] = deque()
         self._restarts: dict[int, Waiter] = {}
-        self._done: list[Done] = []
+        self._done: list[EndedCall] = []
         self._cut_off: dict[int, float] = {}
         self._returned_at = 0.0
         self._returned = False
         """Whether all of it is on its way already, so that the next request only confirms it."""
         self.used = 0
         """Calls in progress of all processes: by the last answer, with what this process was given and ended since."""
-        self._hints: list[Hint] = []
+        self._hints: list[ProviderRefusal] = []
         self._settled: list[Waiter] = []
         self._asked_at = 0.0
         self._changed_at: float | None = None
@@ -145,7 +145,7 @@ class Line:
     @property
     def crowded(self) -> bool:
         """Whether anybody waits, here or elsewhere, for what is given back."""
-        return bool(self._parties) or (self.answer is not None and self.answer["others"] > 0)
+        return bool(self._parties) or (self.answer is not None and self.answer["other_caller_count"] > 0)
 
     @property
     def active(self) -> bool:
@@ -240,7 +240,7 @@ class Line:
                 self._returned = False
                 self._flush_at = steady() + LINGER_S
             # In this order: what is interrupted between the two is said twice, not lost.
-            self._done.append({"id": call_id, "outcome": outcome, "units": units or {}})
+            self._done.append({"call_id": call_id, "outcome": outcome, "units": units or {}})
             del self._open[call_id]
             if call_id not in self._cut_off:
                 self.used = max(0, self.used - 1)
@@ -248,9 +248,14 @@ class Line:
     def _note_cut_off(self, call_id: int, outcome: str) -> None:
         """Until when its provider may work on it, as long as the store does not know."""
         call, terms = self._open[call_id](), self.terms
-        if outcome in {CUT_OFF, TIMED_OUT} and call is not None and terms is not None and not terms["stops"]:
+        if (
+            outcome in {CUT_OFF, TIMED_OUT}
+            and call is not None
+            and terms is not None
+            and not terms["stops_on_disconnect"]
+        ):
             now = steady()
-            held_s = (call.late + terms["transit"] + terms["call"]) / 1000
+            held_s = (call.late + terms["transit_ms"] + terms["call_timeout_ms"]) / 1000
             self._cut_off[call_id] = now + held_s - self.age_s(call, now)
 
     @property
@@ -271,16 +276,16 @@ class Line:
             return None
         self._returned_at = now
         ask = self._said(now, 0)
-        ask["done"] = [*self._done]
-        ask["hints"] = [*self._hints]
+        ask["ended_calls"] = [*self._done]
+        ask["refusals"] = [*self._hints]
         self._returned = True
         self._flush_at = now + _CONFIRM_RETURN_S
         return ask
 
     def say_again(self, ask: Ask) -> None:
         """Unless it was stored, the next request says what this one was to give back, at once."""
-        said = {done["id"] for done in ask["done"]}
-        if any(done["id"] in said for done in self._done):
+        said = {done["call_id"] for done in ask["ended_calls"]}
+        if any(done["call_id"] in said for done in self._done):
             self._returned = False
             self._flush_at = steady()
 
@@ -296,7 +301,7 @@ class Line:
                 self.finish(call_id, "")
             self._dropped.popleft()
 
-    def refused(self, hint: Hint) -> None:
+    def refused(self, hint: ProviderRefusal) -> None:
         self._hints.append(hint)
         self._shut_at = max(self._shut_at, self._seen + int((steady() - self._seen_at) * 1000))
         self.again()
@@ -326,20 +331,20 @@ class Line:
         ask = self._said(now, self.progress.acked + 1)
         for party in self._parties.values():
             party.told = True
-        runs: list[Wish] = [
+        runs: list[DeclaredRun] = [
             {
                 "id": party.id,
                 "key": party.key,
-                "count": len(party.waiters),
+                "caller_count": len(party.waiters),
                 "units": party.units,
                 "label": party.label,
                 "front": int(party.front),
             }
             for party in self._parties.values()
         ]
-        ask["done"] = [*self._done]
-        ask["hints"] = [*self._hints]
-        ask["starts"] = [*self._restarts]
+        ask["ended_calls"] = [*self._done]
+        ask["refusals"] = [*self._hints]
+        ask["restamp_call_ids"] = [*self._restarts]
         ask["runs"] = runs
         self._asked_at = now
         self._changed_at = None
@@ -361,20 +366,20 @@ class Line:
 
     def _said(self, now: float, n: int) -> Ask:
         return {
-            "sid": self.sid,
-            "n": n,
-            "heard": self.progress.heard,
-            "next": self.progress.next,
+            "session_id": self.sid,
+            "request_number": n,
+            "confirmed_grant_number": self.progress.heard,
+            "next_call_id": self.progress.next,
             "label": self.label,
-            "seen": self._seen,
-            "elapsed": int((now - self._seen_at) * 1000),
-            "version": self.progress.version,
-            "acked": self.progress.acked,
-            "sure": int(now < self.sure_until),
-            "tv": self.answer["tv"] if self.answer else -1,
-            "done": [],
-            "hints": [],
-            "starts": [],
+            "seen_at": self._seen,
+            "elapsed_ms": int((now - self._seen_at) * 1000),
+            "seen_version": self.progress.version,
+            "answered_request_number": self.progress.acked,
+            "is_sure": int(now < self.sure_until),
+            "terms_version": self.answer["terms_version"] if self.answer else -1,
+            "ended_calls": [],
+            "refusals": [],
+            "restamp_call_ids": [],
             "runs": [],
         }
 
@@ -384,28 +389,28 @@ class Line:
         if answer["status"] != "ok":
             return
         self._note(answer, asked_at, now)
-        said = {done["id"] for done in ask["done"]}
-        self._done = [done for done in self._done if done["id"] not in said]
+        said = {done["call_id"] for done in ask["ended_calls"]}
+        self._done = [done for done in self._done if done["call_id"] not in said]
         for call_id in said & self._cut_off.keys():
             del self._cut_off[call_id]
-        if ask["n"] == 0:
-            self._refuse_misfits(answer["tv"])
+        if ask["request_number"] == 0:
+            self._refuse_misfits(answer["terms_version"])
             self.granted(answer["grants"], now)
             return
-        if ask["n"] <= self.progress.acked:
+        if ask["request_number"] <= self.progress.acked:
             return  # asked for twice, and answered before
         self.answer = answer
-        self.progress.acked = ask["n"]
-        del self._hints[: len(ask["hints"])]
-        self._refuse_misfits(answer["tv"])
+        self.progress.acked = ask["request_number"]
+        del self._hints[: len(ask["refusals"])]
+        self._refuse_misfits(answer["terms_version"])
         self.granted(answer["grants"], now)
-        self.used = max(0, answer["used"] - len(self._done))
+        self.used = max(0, answer["in_flight_count"] - len(self._done))
         self._confirm_at = None if not answer["grants"] else now + self._confirm_s
         self._restarted(ask, answer, now)
         self.tried()
         wait = self.wait
-        self._again_at = now + (wait["again"] / 1000 if wait else 0.0)
-        if answer["more"] or (self._parties and wait is None):
+        self._again_at = now + (wait["ask_again_in_ms"] / 1000 if wait else 0.0)
+        if answer["has_more"] or (self._parties and wait is None):
             self.again()  # there was too much for one step, or they came while we asked
 
     def _settle(self, waiter: Waiter, result: Result) -> None:
@@ -451,37 +456,39 @@ class Line:
             self._drop_empty(party)
 
     def _note(self, answer: Answer, asked_at: float, now: float) -> None:
-        self.progress.version = max(self.progress.version, answer["v"])
-        self._clock.note(answer["now"], asked_at, now, generation=answer["gen"], offset=answer["offset"])
-        if answer["shut"] > 0 or self._generation not in {-1, answer["gen"]}:
+        self.progress.version = max(self.progress.version, answer["version"])
+        self._clock.note(
+            answer["now"], asked_at, now, generation=answer["generation"], offset=answer["clock_offset_ms"]
+        )
+        if answer["shut_for_ms"] > 0 or self._generation not in {-1, answer["generation"]}:
             self._shut_at = max(self._shut_at, answer["now"])
         # Also one that is over by now.
-        self._shut_at = max(self._shut_at, answer["began"])
-        self._generation = answer["gen"]
+        self._shut_at = max(self._shut_at, answer["cooldown_began_at"])
+        self._generation = answer["generation"]
         self._seen, self._seen_at = answer["now"], asked_at
         if answer["terms"]:
             self.progress.terms = answer["terms"][0]
         if self.terms is not None:
-            self.sure_until = max(self.sure_until, asked_at + self.terms["lease"] / 1000)
+            self.sure_until = max(self.sure_until, asked_at + self.terms["lease_ms"] / 1000)
 
     @property
     def _confirm_s(self) -> float:
         """Until we confirm what we were given, the next is given to others, if any wait: then our next request does."""
-        return _CONFIRM_LATER_S if self.answer is not None and self.answer["others"] > 0 else _CONFIRM_S
+        return _CONFIRM_LATER_S if self.answer is not None and self.answer["other_caller_count"] > 0 else _CONFIRM_S
 
     def granted(self, grants: list[Grant], now: float) -> None:
         """Share out what was granted; what nobody waits for any more goes back unsent."""
         for grant in grants:
-            if grant["g"] <= self.progress.heard:
+            if grant["number"] <= self.progress.heard:
                 continue
             calls: list[Call] = []
-            party = self._parties.get(grant["run"])
+            party = self._parties.get(grant["run_id"])
             try:
-                ids = range(grant["first"], grant["first"] + grant["count"])
+                ids = range(grant["first_call_id"], grant["first_call_id"] + grant["call_count"])
                 calls.extend(self._opened(call_id, grant, now) for call_id in ids)
-                self.progress.next = max(self.progress.next, grant["first"] + grant["count"])
-                self.progress.heard = grant["g"]
-                self.used += grant["count"]
+                self.progress.next = max(self.progress.next, grant["first_call_id"] + grant["call_count"])
+                self.progress.heard = grant["number"]
+                self.used += grant["call_count"]
                 self._confirm_at = now + self._confirm_s
                 self._share_out(calls, party)
             except BaseException:
@@ -490,8 +497,8 @@ class Line:
 
     def _take_back(self, grant: Grant, calls: list[Call], party: Party | None) -> None:
         """Sharing out was interrupted: what reached nobody goes back, unless it will be granted once more."""
-        if self.progress.heard < grant["g"]:
-            for number in range(grant["first"], grant["first"] + grant["count"]):
+        if self.progress.heard < grant["number"]:
+            for number in range(grant["first_call_id"], grant["first_call_id"] + grant["call_count"]):
                 self._open.pop(number, None)
             return
         reached = {id(each.result) for each in (*self._settled, *(party.waiters if party else ()))}
@@ -512,18 +519,22 @@ class Line:
             self._drop_empty(party)
 
     def _opened(self, call_id: int, grant: Grant, now: float) -> Call:
-        call = Call(self, call_id, grant["at"], grant.get("late", self._start), now)
+        call = Call(self, call_id, grant["granted_at"], grant.get("max_age_ms", self._start), now)
         self._open[call_id] = weakref.ref(call, self._drop)
         return call
 
     def _restarted(self, ask: Ask, answer: Answer, now: float) -> None:
-        stamps = {each["id"]: each for each in answer["starts"]}
-        for call_id in ask["starts"]:
+        stamps = {each["call_id"]: each for each in answer["restamps"]}
+        for call_id in ask["restamp_call_ids"]:
             waiter = self._restarts.get(call_id)
             if waiter is not None:
                 call = self._open[call_id]() if call_id in stamps and call_id in self._open else None
                 if call is not None:
-                    call.at, call.late, call.heard_at = stamps[call_id]["at"], stamps[call_id]["late"], now
+                    call.at, call.late, call.heard_at = (
+                        stamps[call_id]["granted_at"],
+                        stamps[call_id]["max_age_ms"],
+                        now,
+                    )
                 self._settle(waiter, call)
                 del self._restarts[call_id]
 
@@ -572,4 +583,4 @@ class Line:
 
     @property
     def _start(self) -> int:
-        return self.terms["start"] if self.terms is not None else 0
+        return self.terms["start_within_ms"] if self.terms is not None else 0

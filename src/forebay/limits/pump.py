@@ -116,7 +116,7 @@ class Pump:
         except Exception as error:
             # A bug, or no memory: those who wait hear of it, and the next request says the same again.
             with line.lock:
-                if ask["n"] > 0:
+                if ask["request_number"] > 0:
                     line.give_up(error)
                 line.again()
             raise
@@ -146,7 +146,7 @@ class Pump:
         if wait is not None:
             telling.waiting(desk, before, wait)
         if line is desk.main:
-            telling.cut_off(desk, answer["cut_off"])
+            telling.cut_off(desk, answer["cut_off_count"])
             desk.answered()
 
     def _unknown(self, desk: Desk, line: Line) -> None:
@@ -251,7 +251,7 @@ class Pump:
             for desk in [*self._used]:
                 terms = desk.main.terms
                 if terms is not None:
-                    pause_s = min(pause_s, terms["beat"] / 1000)
+                    pause_s = min(pause_s, terms["heartbeat_ms"] / 1000)
                 try:
                     self._renew(desk)
                 except Exception as error:  # noqa: BLE001 - the other sessions have to be renewed
@@ -274,7 +274,7 @@ class Pump:
             now = steady()
             silent_s = line.overdue_s(now)
             ask = line.beat(now)
-            stuck = line.terms is not None and silent_s > line.terms["lease"] / 1000
+            stuck = line.terms is not None and silent_s > line.terms["lease_ms"] / 1000
         finally:
             line.lock.release()
         if stuck:

@@ -28,9 +28,9 @@ class Share(MemoryLimits):
         windows = [bound | {"n": bound["n"] // processes} for bound in terms["windows"]]
         self._terms: Terms = terms | {"in_flight": self._in_flight, "windows": windows}
         record = limit_state.new_record(0)
-        record["eras"] = [{"until": -1, "terms": self._terms}]
-        record["tv"] = 1
-        self.change(limit, lambda _, now: record | {"last": now})
+        record["eras"] = [{"ends_at": -1, "terms": self._terms}]
+        record["terms_version"] = 1
+        self.change(limit, lambda _, now: record | {"last_step_at": now})
 
     @property
     def bounds(self) -> dict[str, object]:
@@ -46,7 +46,7 @@ class Share(MemoryLimits):
         answer = super().exchange(limit, ask)
         if held:
             for wait in answer["waits"]:
-                wait["again"] = min(wait["again"], _LOOK_MS)
+                wait["ask_again_in_ms"] = min(wait["ask_again_in_ms"], _LOOK_MS)
         return answer
 
     renew = exchange

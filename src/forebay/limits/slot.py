@@ -116,7 +116,7 @@ class Slot:
     def remaining_s(self) -> float:
         """How long the call may still take by its limit's `call_timeout_s`: the timeout for your client."""
         terms = self._checked().line.terms
-        return 0.0 if terms is None else max(0.0, self._granted_at + terms["call"] / 1000 - steady())
+        return 0.0 if terms is None else max(0.0, self._granted_at + terms["call_timeout_ms"] / 1000 - steady())
 
     def __enter__(self) -> Self:
         if self._enforces:
@@ -384,9 +384,9 @@ class Slot:
         As far as this process knows: after failures in a row of its own, or after a cool-down that no call has ended.
         """
         terms, answer = self._desk.main.terms, self._desk.main.answer
-        if terms is None or answer is None or terms["breaker"] == 0:
+        if terms is None or answer is None or terms["breaker_after"] == 0:
             return None
-        opens = answer["level"] > 0 or self._desk.failed_in_row + 1 >= terms["breaker"]
+        opens = answer["cooldown_level"] > 0 or self._desk.failed_in_row + 1 >= terms["breaker_after"]
         return self.backoff_s(None) if opens else None
 
     def backoff_s(self, hint_s: float | None) -> float | None:
@@ -394,8 +394,8 @@ class Slot:
         terms, answer = self._desk.main.terms, self._desk.main.answer
         if terms is None or answer is None:
             return hint_s
-        longest_s = terms["longest"] / 1000
-        return min(longest_s, step(terms, answer["level"] + 1) / 1000 if hint_s is None else hint_s)
+        longest_s = terms["max_cooldown_ms"] / 1000
+        return min(longest_s, step(terms, answer["cooldown_level"] + 1) / 1000 if hint_s is None else hint_s)
 
     def quota_exhausted(self, retry_in_s: float) -> None:
         """A daily or monthly quota is used up: the limit is parked until then, for everybody."""
@@ -406,7 +406,12 @@ class Slot:
         call = self._tell("")
         with call.line.lock:
             call.line.refused(
-                {"kind": kind, "at": call.at, "wait": int(wait_s * 1000) if wait_s >= 0 else -1, "jitter": jitter}
+                {
+                    "kind": kind,
+                    "granted_at": call.at,
+                    "wait_ms": int(wait_s * 1000) if wait_s >= 0 else -1,
+                    "jitter_permille": jitter,
+                }
             )
         self._pump.poke(self._desk)
         return call

@@ -47,8 +47,8 @@ def busy(desk: Desk, waiter: Waiter, timeout_s: float) -> Busy:
     with line.lock:
         wait = line.wait_of(waiter)
         failure = desk.main.failure
-    position = wait["ahead"] if wait else 0
-    by = tuple(reason_text(desk, each) for each in wait["by"]) if wait else ()
+    position = wait["ahead_count"] if wait else 0
+    by = tuple(reason_text(desk, each) for each in wait["blocked_by"]) if wait else ()
     eta_s = forecast.eta_s(wait) if wait else None
     if failure is not None or not by:
         by, eta_s = (STORE,), None
@@ -79,7 +79,9 @@ def standing(desk: Desk) -> dict[str, object]:
         return {"limit": desk.limit, "in_flight": "", "windows": ()}
     bound = terms["in_flight"]
     used = f"{line.used}/{bound}" if bound >= 0 else str(line.used)
-    windows = tuple(f"{used}/{bound_text(each)}" for used, each in zip(answer["sums"], terms["windows"], strict=False))
+    windows = tuple(
+        f"{used}/{bound_text(each)}" for used, each in zip(answer["window_sums"], terms["windows"], strict=False)
+    )
     return {"limit": desk.limit, "in_flight": used, "windows": windows}
 
 
@@ -120,7 +122,7 @@ def throttled(
     Of calls that were under way together, the first begins the step, and the others say nothing new.
     """
     terms, answer = desk.main.terms, desk.main.answer
-    attempt = 1 + (answer["level"] if answer else 0)
+    attempt = 1 + (answer["cooldown_level"] if answer else 0)
     wait_s = retry_after_s
     if wait_s is None and terms is not None and granted_at > desk.refused_at:
         wait_s = cooldown.step(terms, attempt) / 1000
@@ -132,16 +134,16 @@ def throttled(
 def waiting(desk: Desk, before: Wait | None, wait: Wait) -> None:
     """The store granted nothing: say what callers of this process wait for, when that is new."""
     desk.vain_count += 1
-    if before is not None and before["by"] == wait["by"]:
+    if before is not None and before["blocked_by"] == wait["blocked_by"]:
         return
-    closed = next((by for by in wait["by"] if by in _CLOSED), None)
+    closed = next((by for by in wait["blocked_by"] if by in _CLOSED), None)
     if closed is not None:
         # Behind it they would also wait for what is in flight, or for a window: that is not what holds them up.
         _tell_closed(desk, closed, wait)
         return
-    if IN_FLIGHT in wait["by"] and desk.line.is_full and _is_due(desk, IN_FLIGHT):
+    if IN_FLIGHT in wait["blocked_by"] and desk.line.is_full and _is_due(desk, IN_FLIGHT):
         emit("at_in_flight_capacity", **_waiting(desk, IN_FLIGHT, wait))
-    for by in wait["by"]:
+    for by in wait["blocked_by"]:
         if "/" in by and _is_due(desk, by):
             emit("rate_limit_reached", window=reason_text(desk, by), **_waiting(desk, by, wait))
 
@@ -184,7 +186,7 @@ def _waiting(desk: Desk, reason: str, wait: Wait) -> dict[str, object]:
     return {
         **standing(desk),
         "wait_s": None if eta_s is None else round(eta_s, 3),
-        "ahead": wait["ahead"],
+        "ahead": wait["ahead_count"],
         "attempt": desk.vain_count,
         "suppressed": suppressed,
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay.limits.works_on import split_label
 from forebay.model.limit import Limit
-from forebay.model.limit_record import Call, Record, Terms
+from forebay.model.limit_record import GrantedCall, Record, Terms
 from forebay.rules import cooldown, forecast, limit_actions, limit_state
 from forebay.rules import window_log as logs
 
@@ -130,9 +130,9 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
     terms = limit_state.terms_at(record, now)
     limit_state.tidy(record, terms, now)
     used = limit_state.in_flight(record)
-    waiting = sum(place.run["count"] for place in limit_state.line(record))
+    waiting = sum(place.run["caller_count"] for place in limit_state.line(record))
     eta, by = forecast.foretold(record, terms, forecast.all_ahead(record, terms), {"calls": 1}, now, ends=True)
-    cool = record["cool"]
+    cool = record["cooldown"]
     return Usage(
         name=name,
         limit=limit_actions.limit_of(name, record["layers"], now),
@@ -143,21 +143,21 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         free=None if terms["in_flight"] < 0 else max(0, terms["in_flight"] - used),
         windows=_windows(record, terms, now),
         waiting=waiting,
-        sessions=sum(seat["until"] > now for seat in record["seats"].values()),
+        sessions=sum(seat["ends_at"] > now for seat in record["sessions"].values()),
         blocked_by=tuple(by),
         eta_s=None if eta >= limit_state.FOREVER // 2 else eta / 1000,
         paused=limit_state.gate(record, terms, now)[0] == limit_state.PAUSED,
-        paused_for_s=(record["paused"] - now) / 1000 if record["paused"] > now else None,
-        note=record["note"],
+        paused_for_s=(record["paused_until"] - now) / 1000 if record["paused_until"] > now else None,
+        note=record["pause_note"],
         paused_by=record.get("paused_by", ""),
-        cooldown=cool["kind"] if cool["until"] > now else "",
-        cooldown_for_s=max(0, cool["until"] - now) / 1000,
+        cooldown=cool["kind"] if cool["ends_at"] > now else "",
+        cooldown_for_s=max(0, cool["ends_at"] - now) / 1000,
         level=cool["level"],
-        ramping=cool["until"] <= now and cooldown.room(record, terms, now) < cooldown.MANY,
-        mean_call_s=record["mean"] / 1000,
+        ramping=cool["ends_at"] <= now and cooldown.room(record, terms, now) < cooldown.MANY,
+        mean_call_s=record["mean_call_ms"] / 1000,
         degraded=degraded,
-        generation=record["gen"],
-        version=record["v"],
+        generation=record["generation"],
+        version=record["version"],
         holders=_holders(record, now),
         keys=_keys(record),
     )
@@ -165,13 +165,13 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
 
 def _layers(record: Record, now: int) -> tuple[LayerUsage, ...]:
     """The highest first."""
-    known = [layer for layer in record["layers"] if layer["until"] < 0 or layer["until"] > now]
+    known = [layer for layer in record["layers"] if layer["ends_at"] < 0 or layer["ends_at"] > now]
     return tuple(
         LayerUsage(
             name=layer["name"],
             values=layer["values"],
-            for_s=None if layer["until"] < 0 else (layer["until"] - now) / 1000,
-            who=layer["who"],
+            for_s=None if layer["ends_at"] < 0 else (layer["ends_at"] - now) / 1000,
+            who=layer["set_by"],
             note=layer["note"],
         )
         for layer in sorted(known, key=lambda each: limit_actions.LAYERS.index(each["name"]), reverse=True)
@@ -181,13 +181,13 @@ def _layers(record: Record, now: int) -> tuple[LayerUsage, ...]:
 def _windows(record: Record, terms: Terms, now: int) -> tuple[WindowUsage, ...]:
     found = []
     for bound in terms["windows"]:
-        log = record["logs"].get(logs.name(bound), {"sum": 0, "items": []})
+        log = record["window_logs"].get(logs.name(bound), {"sum": 0, "entries": []})
         wide = logs.width(bound, terms)
         next_in = logs.free_in(log, now, wide, bound["n"], 1) if bound["n"] else 0
         found.append(
             WindowUsage(
                 unit=bound["unit"],
-                per_s=bound["per"] / 1000,
+                per_s=bound["per_ms"] / 1000,
                 n=bound["n"],
                 used=log["sum"],
                 free=max(0, bound["n"] - log["sum"]),
@@ -197,10 +197,12 @@ def _windows(record: Record, terms: Terms, now: int) -> tuple[WindowUsage, ...]:
     return tuple(found)
 
 
-def _holding(call: Call, now: int) -> Holding:
+def _holding(call: GrantedCall, now: int) -> Holding:
     label, task = split_label(call["label"])
     job_id, task_id = task or (None, None)
-    return Holding(for_s=(now - call["at"]) / 1000, label=label, units=call["units"], job_id=job_id, task_id=task_id)
+    return Holding(
+        for_s=(now - call["granted_at"]) / 1000, label=label, units=call["units"], job_id=job_id, task_id=task_id
+    )
 
 
 def _holders(record: Record, now: int) -> tuple[Holder, ...]:
@@ -208,21 +210,21 @@ def _holders(record: Record, now: int) -> tuple[Holder, ...]:
         Holder(
             session=sid,
             label=seat["label"],
-            alive=seat["until"] > now,
+            alive=seat["ends_at"] > now,
             cut_off=limit_state.is_cut_off(sid),
             calls=tuple(_holding(call, now) for call in seat["calls"]),
-            waiting=sum(run["count"] for run in seat["runs"]),
+            waiting=sum(run["caller_count"] for run in seat["runs"]),
         )
-        for sid, seat in sorted(record["seats"].items())
+        for sid, seat in sorted(record["sessions"].items())
     )
 
 
 def _keys(record: Record) -> tuple[KeyUsage, ...]:
     held: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
-    for seat in record["seats"].values():
+    for seat in record["sessions"].values():
         held.update(call.get("key", "") for call in seat["calls"])
         for run in seat["runs"]:
-            waiting[run["key"]] += run["count"]
+            waiting[run["key"]] += run["caller_count"]
     names = sorted({*held, *waiting} - {""}, key=lambda key: (-held[key], -waiting[key], key))
     return tuple(KeyUsage(key=key, in_flight=held[key], waiting=waiting[key]) for key in names)

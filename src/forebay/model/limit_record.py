@@ -1,7 +1,8 @@
 """What a limit store keeps of one limit, what a process asks of it and what it hears: plain data, whole numbers.
 
-Instants and durations are milliseconds. All of it is JSON, because one store decides in another language; that is
-also why nothing is ever null, and why an absent number is -1 and an absent text is empty.
+All of it is JSON, because one store decides in another language; that is also why nothing is ever null, and why an
+absent number is -1 and an absent text is empty. Instants are milliseconds of the store's clock: their names end in
+`_at` or `_until`. Durations are milliseconds: their names end in `_ms`. Counts end in `_count`.
 """
 
 from __future__ import annotations
@@ -9,231 +10,242 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 
-class Bound(TypedDict):
-    """One window, as it is enforced."""
+class WindowBound(TypedDict):
+    """One window, as it is enforced: at most `n` units in any `per_ms`."""
 
     n: int
-    per: int
+    per_ms: int
     unit: str
 
 
 class Terms(TypedDict):
     """A limit's definition as the rules need it. `in_flight` is -1 where nothing bounds it.
 
-    `share`: how many processes share the limit while the store is gone, 0 where nobody said. Records of older programs
-    have none.
+    `share_processes`: how many processes share the limit while the store is gone, 0 where nobody said.
     """
 
     in_flight: int
-    windows: list[Bound]
-    call: int
-    lease: int
-    beat: int
-    start: int
-    transit: int
-    stops: int
-    backoff: list[int]
-    longest: int
-    breaker: int
-    down: str
-    share: int
+    windows: list[WindowBound]
+    call_timeout_ms: int
+    lease_ms: int
+    heartbeat_ms: int
+    start_within_ms: int
+    transit_ms: int
+    stops_on_disconnect: int
+    cooldown_steps_ms: list[int]
+    max_cooldown_ms: int
+    breaker_after: int
+    when_store_down: str
+    share_processes: int
 
 
 class Era(TypedDict):
     """Terms that hold until an instant; -1 is for good."""
 
-    until: int
+    ends_at: int
     terms: Terms
 
 
 class Layer(TypedDict):
-    """Some fields of a limit, as one source gave them; `until` is -1 for good."""
+    """Some fields of a limit, as one source gave them; `ends_at` is -1 for good."""
 
     name: str
     values: dict[str, object]
-    until: int
-    at: int
-    who: str
+    ends_at: int
+    set_at: int
+    set_by: str
     note: str
 
 
-class Log(TypedDict):
+class WindowLog(TypedDict):
     """Grants of one window, oldest first: instant, units, instant, units, …; `sum` is of all the units."""
 
     sum: int
-    items: list[int]
+    entries: list[int]
 
 
-class Call(TypedDict):
-    """A slot that was granted and has not been given back; its provider may work on it until `until`.
+class GrantedCall(TypedDict):
+    """A slot that was granted and has not been given back; its provider may work on it until `call_until`.
 
     `key` is that of the caller, where it gave one; calls that older programs granted have none.
     """
 
     id: int
-    at: int
-    until: int
+    granted_at: int
+    call_until: int
     units: dict[str, int]
     label: str
     key: NotRequired[str]
 
 
-class Run(TypedDict):
-    """Callers of one process that came together and want the same; `tag` is their place in line, `tick` its order."""
+class WaitingRun(TypedDict):
+    """Callers of one process that came together and want the same.
+
+    `virtual_start` is their place in line, in virtual time; `arrival_number` orders runs of the same place.
+    """
 
     id: int
     key: str
-    count: int
+    caller_count: int
     units: dict[str, int]
     label: str
-    tag: int
-    tick: int
+    virtual_start: int
+    arrival_number: int
 
 
 class Grant(TypedDict):
-    """So many calls for a run, numbered from `first`; the process has heard of it when it says so by `g`.
+    """So many calls for a run, numbered from `first_call_id`.
 
-    `late` is how old the grant may be when a call starts. Grants that older programs made have none.
+    The process has heard of the grant when it confirms the grant's `number`. `max_age_ms` is how old the grant may be
+    when a call starts. Grants that older programs made have none.
     """
 
-    g: int
-    run: int
-    count: int
-    first: int
-    at: int
-    late: NotRequired[int]
+    number: int
+    run_id: int
+    call_count: int
+    first_call_id: int
+    granted_at: int
+    max_age_ms: NotRequired[int]
 
 
 class Tail(TypedDict):
     """How many runs of a key are in line, and the place behind the last of them."""
 
-    tag: int
-    runs: int
+    virtual_finish: int
+    run_count: int
 
 
-class Seat(TypedDict):
+class LimitSession(TypedDict):
     """One session: what it holds, what it waits for, and what it was given and has not confirmed yet.
 
-    `due`: when the session has to be looked at: at its end, and after that whenever one of its calls is over.
+    `due_at`: when the session has to be looked at: at its end, and after that whenever one of its calls is over.
+    `request_number` and `grant_number` are those of its last request and of its last grant.
     """
 
-    until: int
-    due: int
-    n: int
-    g: int
-    next: int
+    ends_at: int
+    due_at: int
+    request_number: int
+    grant_number: int
+    next_call_id: int
     label: str
-    calls: list[Call]
-    runs: list[Run]
-    out: list[Grant]
+    calls: list[GrantedCall]
+    runs: list[WaitingRun]
+    unconfirmed: list[Grant]
 
 
-class Cool(TypedDict):
-    """A cool-down; `kind` is empty where there never was one. `ramp`: 0 for none, -1 before its probe, else its start.
+class Cooldown(TypedDict):
+    """A cool-down; `kind` is empty where there never was one.
 
-    `second` and `count`: how many were granted in which second of the ramp. `fails`: consecutive failures.
+    `ramp_began_at`: 0 for no ramp, -1 before its probe. `ramp_second` and `ramp_grant_count`: how many were granted in
+    which second of the ramp. `failure_count`: consecutive failures.
     """
 
     kind: str
-    until: int
-    began: int
+    ends_at: int
+    began_at: int
     level: int
-    ramp: int
-    second: int
-    count: int
-    fails: int
+    ramp_began_at: int
+    ramp_second: int
+    ramp_grant_count: int
+    failure_count: int
 
 
-class Report(TypedDict):
-    """A tenant said at `at` that the provider refused its call; its own calls wait until `until`, if that is later.
+class TenantReport(TypedDict):
+    """A tenant reported that the provider refused its call; its own calls wait until `waits_until`, if that is later.
 
-    `fails`: how many of its calls failed in a row.
+    `failure_count`: how many of its calls failed in a row.
     """
 
-    at: int
-    until: int
-    fails: NotRequired[int]
+    reported_at: int
+    waits_until: int
+    failure_count: NotRequired[int]
 
 
 class Rest(TypedDict):
     """What a record that a step works on leaves out: sessions of whom the step needs to know only these numbers.
 
-    `used`, `cut_off`: their calls, and those of them that were cut off; `latest`: when the last of their calls is over.
-    `sessions`: those that are alive; `waiting`: their callers, and `runs` of how many runs these are. `before`: how
-    many of these runs stand before the asker's first one. `horizon`: the tag and the tick of the last place before
-    which no run is missing that may be served, empty where all of those are there.
+    `in_flight_count`, `cut_off_count`: their calls, and those of them that were cut off; `latest_call_until`: when the
+    last of their calls is over. `session_count`: those that are alive; `caller_count`: their waiting callers, and
+    `run_count` of how many runs these are. `before_count`: how many of these runs stand before the asker's first one.
+    `horizon`: the virtual start and the arrival number of the last place before which no run is missing that may be
+    served, empty where all of those are there.
     """
 
-    used: int
-    cut_off: int
-    latest: int
-    sessions: int
-    waiting: int
-    runs: int
-    before: int
+    in_flight_count: int
+    cut_off_count: int
+    latest_call_until: int
+    session_count: int
+    caller_count: int
+    run_count: int
+    before_count: int
     horizon: list[int]
 
 
 class Record(TypedDict):
-    """All that a store knows of one limit. `v` rises with every write, `gen` whenever the store has forgotten some.
+    """All that a store knows of one limit.
 
-    `paused` is -1 for not, 0 for good, else until when; `paused_by` says who did it. `reports` are those of tenants by
-    their names (`rules/reports.py`). `asked` are callers that got no slot and stand in no line, and until when each
-    counts as one who waits. `hold`: nothing is granted before. `virtual` is the place in
-    line that was served last, `tails` are of the keys that callers wait under, `mean` is how long calls take. `offset`
-    makes the store's clock one that does not jump. `rest` is in records of which only a part was read.
+    `version` rises with every write, `generation` whenever the store has forgotten some. `clock_offset_ms` makes the
+    store's clock one that does not jump; `last_step_at` is its instant of the last step. `paused_until` is -1 for not,
+    0 for good; `paused_by` and `pause_note` say who paused the limit, and why. `reports` are those of tenants by their
+    names (`rules/reports.py`). `refused_callers` are callers that got no slot and stand in no line, and until when each
+    counts as one who waits. `held_back_until`: nothing is granted before. `virtual_time` is the place in line that was
+    served last, `arrival_count` the number of the run that came last, `tails` are of the keys that callers wait under.
+    `mean_call_ms` is how long calls take. `rest` is in records of which only a part was read.
     """
 
-    v: int
-    gen: int
-    offset: int
-    last: int
+    version: int
+    generation: int
+    clock_offset_ms: int
+    last_step_at: int
     layers: list[Layer]
     eras: list[Era]
-    tv: int
-    logs: dict[str, Log]
-    seats: dict[str, Seat]
+    terms_version: int
+    window_logs: dict[str, WindowLog]
+    sessions: dict[str, LimitSession]
     tails: dict[str, Tail]
     rest: NotRequired[Rest]
-    paused: int
+    paused_until: int
     paused_by: NotRequired[str]
-    reports: NotRequired[dict[str, Report]]
-    asked: NotRequired[dict[str, int]]
-    note: str
-    cool: Cool
-    hold: int
-    virtual: int
-    tick: int
-    mean: int
+    reports: NotRequired[dict[str, TenantReport]]
+    refused_callers: NotRequired[dict[str, int]]
+    pause_note: str
+    cooldown: Cooldown
+    held_back_until: int
+    virtual_time: int
+    arrival_count: int
+    mean_call_ms: int
 
 
-class Done(TypedDict):
+class EndedCall(TypedDict):
     """A call that has ended. `outcome`: ok, failed, unsent, or empty where nobody knows; `units`: what it took.
 
     An unreached call is both unsent and failed. After cut_off and timed_out the provider may still work on the call,
-    so it counts until its `until`; timed_out is also a failure.
+    so it counts until its `call_until`; timed_out is also a failure.
     """
 
-    id: int
+    call_id: int
     outcome: str
     units: dict[str, int]
 
 
-class Hint(TypedDict):
-    """A provider said "not now" to a call that was granted at `at`. `wait` is -1 where it did not say how long."""
+class ProviderRefusal(TypedDict):
+    """A provider refused a call with "not now"; `granted_at` is of that call.
+
+    `wait_ms` is -1 where the provider did not say how long. `jitter_permille` lengthens the wait.
+    """
 
     kind: str
-    at: int
-    wait: int
-    jitter: int
+    granted_at: int
+    wait_ms: int
+    jitter_permille: int
 
 
-class Wish(TypedDict):
-    """A run as its process declares it, with what it has confirmed; `front` is 1 for those that had a slot already."""
+class DeclaredRun(TypedDict):
+    """A run as its process declares it; `front` is 1 for those that had a slot already."""
 
     id: int
     key: str
-    count: int
+    caller_count: int
     units: dict[str, int]
     label: str
     front: int
@@ -242,75 +254,78 @@ class Wish(TypedDict):
 class Ask(TypedDict):
     """One request of a session. The whole of its line is declared each time.
 
-    With `n` 0 it leaves the line as it is: it is a heartbeat, or gives back what is in `done` and `hints`.
-    `seen` and `elapsed` are the last instant that it was told and the time since then by its own clock; `version` the
-    highest that it has seen, `acked` its last `n` that was answered; `sure` is 1 when its session cannot have ended
-    yet; `tv` are the terms that it knows.
+    With `request_number` 0 it leaves the line as it is: it is a heartbeat, or gives back `ended_calls` and `refusals`.
+    `confirmed_grant_number`: the last grant that the session has heard of. `seen_at` and `elapsed_ms` are the last
+    instant that it was told and the time since then by its own clock; `seen_version` is the highest version that it has
+    seen, `answered_request_number` its last request that was answered; `is_sure` is 1 when its session cannot have
+    ended yet; `terms_version` is of the terms that it knows. `restamp_call_ids` are calls that start late.
     """
 
-    sid: str
-    n: int
-    heard: int
-    next: int
+    session_id: str
+    request_number: int
+    confirmed_grant_number: int
+    next_call_id: int
     label: str
-    seen: int
-    elapsed: int
-    version: int
-    acked: int
-    sure: int
-    tv: int
-    done: list[Done]
-    hints: list[Hint]
-    starts: list[int]
-    runs: list[Wish]
+    seen_at: int
+    elapsed_ms: int
+    seen_version: int
+    answered_request_number: int
+    is_sure: int
+    terms_version: int
+    ended_calls: list[EndedCall]
+    refusals: list[ProviderRefusal]
+    restamp_call_ids: list[int]
+    runs: list[DeclaredRun]
 
 
 class Restamp(TypedDict):
-    """A call that counts from `at` on, and may start until it is `late` old."""
+    """A call that counts from `granted_at` on, and may start until it is `max_age_ms` old."""
 
-    id: int
-    at: int
-    late: int
+    call_id: int
+    granted_at: int
+    max_age_ms: int
 
 
 class Wait(TypedDict):
-    """Why the first of the session's callers waits: when to ask again, when it may start, who is before it."""
+    """Why the first of the session's callers waits: when to ask again, when it may start, how many are before it."""
 
-    again: int
-    eta: int
-    ahead: int
-    by: list[str]
+    ask_again_in_ms: int
+    eta_ms: int
+    ahead_count: int
+    blocked_by: list[str]
 
 
 class Answer(TypedDict):
     """`status`: ok, unknown (no such limit), or late (a request that a newer one has overtaken).
 
-    `grants`: all that was not confirmed. `waits` has one entry, or none when nobody of the session waits. `terms` has
-    one entry when the process knows others. `wakes`: sessions that were given something just now. `used` and `sums`:
-    calls in progress, and what each window counts; `level`: of the cool-down; `cut_off`: how many of the calls in
-    progress were cut off; `offset`: of the store's clock, which instants of another offset cannot be compared with;
-    `shut`: for how long a pause, a cool-down or a loss keeps everybody out; `began`: when the last cool-down did.
-    `more`: 1 where the step left something undone, so that asking again at once goes on with it.
+    `session_lost`: 1 where the store did not know the session. `grants`: all that was not confirmed. `waits` has one
+    entry, or none when nobody of the session waits. `terms` has one entry when the process knows others.
+    `woken_session_ids`: sessions that were given something just now. `other_caller_count`: callers of other sessions
+    that wait. `session_count`: sessions that are alive. `in_flight_count` and `window_sums`: calls in progress, and
+    what each window counts; `cut_off_count`: how many of the calls in progress were cut off. `clock_offset_ms`: of the
+    store's clock; instants of another offset cannot be compared with. `shut_for_ms`: for how long a pause, a cool-down
+    or a loss keeps everybody out; `cooldown_level` and `cooldown_began_at`: of the last cool-down. `has_more`: 1 where
+    the step left something undone, so that asking again at once continues with it.
     """
 
     status: str
     now: int
-    v: int
-    gen: int
-    tv: int
-    lost: int
+    version: int
+    generation: int
+    terms_version: int
+    session_lost: int
     grants: list[Grant]
-    starts: list[Restamp]
+    restamps: list[Restamp]
     waits: list[Wait]
     terms: list[Terms]
-    wakes: list[str]
-    others: int
-    sessions: int
-    used: int
-    sums: list[int]
-    level: int
-    cut_off: int
-    offset: int
-    shut: int
-    began: int
-    more: int
+    woken_session_ids: list[str]
+    other_caller_count: int
+    session_count: int
+    in_flight_count: int
+    window_sums: list[int]
+    cooldown_level: int
+    cut_off_count: int
+    clock_offset_ms: int
+    shut_for_ms: int
+    cooldown_began_at: int
+    has_more: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Answer, Ask, Call, Record, Run, Seat, Terms, Wish
+from forebay.model.limit_record import Answer, Ask, DeclaredRun, GrantedCall, LimitSession, Record, Terms, WaitingRun
 from forebay.rules import cooldown, forecast
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
@@ -26,26 +26,28 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     begun = _begin(record, ask, raw)
     if begun.terms is None:
         return unknown(begun.now)
-    now, terms, seat = begun.now, begun.terms, record["seats"].get(ask["sid"])
+    now, terms, seat = begun.now, begun.terms, record["sessions"].get(ask["session_id"])
     if seat is not None and begun.is_as_known and only_beats(seat, ask):
         return _beat(record, seat, ask, terms, now)
-    record["v"] += 1
+    record["version"] += 1
     lost = int(seat is None)
     if seat is None:
-        seat = record["seats"][ask["sid"]] = _new_seat()
-    if 0 < ask["n"] < seat["n"]:
+        seat = record["sessions"][ask["session_id"]] = _new_seat()
+    if 0 < ask["request_number"] < seat["request_number"]:
         return _answer(record, seat, now, status="late")
     restamped = _hear(record, seat, ask, terms, now)
     more = state.prune(record, terms, now, most=state.MOST_ENDINGS)
-    served = _serve(record, ask["sid"], terms, now)
+    served = _serve(record, ask["session_id"], terms, now)
     answer = _answer(record, seat, now)
     _fill_in(answer, record, seat, terms, now)
-    answer["lost"] = lost
-    answer["starts"] = [{"id": call_id, "at": now, "late": state.late_now(record)} for call_id in restamped]
-    answer["wakes"] = served.wakes
-    answer["waits"] = forecast.waits(record, ask["sid"], served.places, terms, now)
-    answer["more"] = int(more or served.more)
-    if ask["tv"] != record["tv"]:
+    answer["session_lost"] = lost
+    answer["restamps"] = [
+        {"call_id": call_id, "granted_at": now, "max_age_ms": state.late_now(record)} for call_id in restamped
+    ]
+    answer["woken_session_ids"] = served.wakes
+    answer["waits"] = forecast.waits(record, ask["session_id"], served.places, terms, now)
+    answer["has_more"] = int(more or served.more)
+    if ask["terms_version"] != record["terms_version"]:
         answer["terms"] = [terms]
     return answer
 
@@ -57,7 +59,7 @@ def beat(record: Record, ask: Ask, raw: int) -> Answer | None:
     to be read again, with what `decide` needs.
     """
     begun = _begin(record, ask, raw)
-    seat = record["seats"].get(ask["sid"])
+    seat = record["sessions"].get(ask["session_id"])
     if begun.terms is None or seat is None or not begun.is_as_known or not only_beats(seat, ask):
         return None
     return _beat(record, seat, ask, begun.terms, begun.now)
@@ -72,72 +74,72 @@ class _Begun(NamedTuple):
 
 
 def _begin(record: Record, ask: Ask, raw: int) -> _Begun:
-    known = record["offset"], record["gen"], record["tv"]
-    now = state.logical(record, raw, seen=ask["seen"], elapsed=ask["elapsed"])
+    known = record["clock_offset_ms"], record["generation"], record["terms_version"]
+    now = state.logical(record, raw, seen=ask["seen_at"], elapsed=ask["elapsed_ms"])
     if not record["eras"]:
         return _Begun(now, None, is_as_known=False)
     terms = state.terms_at(record, now)
     _notice_loss(record, ask, terms, now)
-    return _Begun(now, terms, known == (record["offset"], record["gen"], record["tv"]))
+    return _Begun(now, terms, known == (record["clock_offset_ms"], record["generation"], record["terms_version"]))
 
 
-def _hear(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> list[int]:
+def _hear(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) -> list[int]:
     """Take up what a session says; return the calls that start now."""
     _renew(seat, ask, terms, now)
     seat["label"] = ask["label"]
-    seat["out"] = [grant for grant in seat["out"] if grant["g"] > ask["heard"]]
+    seat["unconfirmed"] = [grant for grant in seat["unconfirmed"] if grant["number"] > ask["confirmed_grant_number"]]
     for window in state.counted(record):
         logs.expire(state.log_of(record, window.name), now, window.wide)
     # Also without a number: calls are known by their own, so what is said twice, or late, counts once.
-    for hint in ask["hints"]:
+    for hint in ask["refusals"]:
         cooldown.throttle(record, terms, hint, now)
     _finish(record, seat, ask, terms, now)
-    if ask["n"] == 0:
+    if ask["request_number"] == 0:
         return []
-    seat["n"] = ask["n"]
-    restamped = [call_id for call_id in ask["starts"] if _restamp(record, seat, call_id, terms, now)]
+    seat["request_number"] = ask["request_number"]
+    restamped = [call_id for call_id in ask["restamp_call_ids"] if _restamp(record, seat, call_id, terms, now)]
     _line_up(record, seat, ask["runs"], terms)
     return restamped
 
 
-def only_beats(seat: Seat, ask: Ask) -> bool:
+def only_beats(seat: LimitSession, ask: Ask) -> bool:
     """Return whether a session that is alive says only that it still is: then nothing else has to be looked at."""
     return (
-        ask["n"] == 0
-        and not ask["done"]
-        and not ask["hints"]
-        and seat["due"] == seat["until"]
-        and all(grant["g"] > ask["heard"] for grant in seat["out"])
+        ask["request_number"] == 0
+        and not ask["ended_calls"]
+        and not ask["refusals"]
+        and seat["due_at"] == seat["ends_at"]
+        and all(grant["number"] > ask["confirmed_grant_number"] for grant in seat["unconfirmed"])
     )
 
 
-def _beat(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> Answer:
+def _beat(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) -> Answer:
     _renew(seat, ask, terms, now)
     answer = _answer(record, seat, now)
     _fill_in(answer, record, seat, terms, now)
-    if ask["tv"] != record["tv"]:
+    if ask["terms_version"] != record["terms_version"]:
         answer["terms"] = [terms]
     return answer
 
 
-def _renew(seat: Seat, ask: Ask, terms: Terms, now: int) -> None:
+def _renew(seat: LimitSession, ask: Ask, terms: Terms, now: int) -> None:
     """Begin the session's lease again.
 
     A seat that is new continues where the session is: what it has said and heard never means something else again.
     """
-    seat["until"] = seat["due"] = now + terms["lease"]
-    seat["next"] = max(seat["next"], ask["next"])
-    seat["g"] = max(seat["g"], ask["heard"])
-    seat["n"] = max(seat["n"], ask["acked"])
+    seat["ends_at"] = seat["due_at"] = now + terms["lease_ms"]
+    seat["next_call_id"] = max(seat["next_call_id"], ask["next_call_id"])
+    seat["grant_number"] = max(seat["grant_number"], ask["confirmed_grant_number"])
+    seat["request_number"] = max(seat["request_number"], ask["answered_request_number"])
 
 
-def _fill_in(answer: Answer, record: Record, seat: Seat, terms: Terms, now: int) -> None:
-    answer["others"] = state.waiting_count(record) - sum(run["count"] for run in seat["runs"])
-    answer["used"] = state.in_flight(record)
-    answer["sums"] = [state.log_of(record, logs.name(bound))["sum"] for bound in terms["windows"]]
-    answer["level"] = record["cool"]["level"]
-    answer["cut_off"] = state.cut_off_count(record)
-    answer["shut"] = max(0, state.gate(record, terms, now)[1] - now)
+def _fill_in(answer: Answer, record: Record, seat: LimitSession, terms: Terms, now: int) -> None:
+    answer["other_caller_count"] = state.waiting_count(record) - sum(run["caller_count"] for run in seat["runs"])
+    answer["in_flight_count"] = state.in_flight(record)
+    answer["window_sums"] = [state.log_of(record, logs.name(bound))["sum"] for bound in terms["windows"]]
+    answer["cooldown_level"] = record["cooldown"]["level"]
+    answer["cut_off_count"] = state.cut_off_count(record)
+    answer["shut_for_ms"] = max(0, state.gate(record, terms, now)[1] - now)
 
 
 def unknown(now: int) -> Answer:
@@ -145,113 +147,127 @@ def unknown(now: int) -> Answer:
     return _answer(state.new_record(now), _new_seat(), now, status="unknown")
 
 
-def _answer(record: Record, seat: Seat, now: int, status: str = "ok") -> Answer:
+def _answer(record: Record, seat: LimitSession, now: int, status: str = "ok") -> Answer:
     return {
         "status": status,
         "now": now,
-        "v": record["v"],
-        "gen": record["gen"],
-        "tv": record["tv"],
-        "lost": 0,
-        "grants": [] if status == "late" else [*seat["out"]],
-        "starts": [],
+        "version": record["version"],
+        "generation": record["generation"],
+        "terms_version": record["terms_version"],
+        "session_lost": 0,
+        "grants": [] if status == "late" else [*seat["unconfirmed"]],
+        "restamps": [],
         "waits": [],
         "terms": [],
-        "wakes": [],
-        "others": 0,
-        "sessions": state.session_count(record),
-        "used": 0,
-        "sums": [],
-        "level": 0,
-        "cut_off": 0,
-        "offset": record["offset"],
-        "shut": 0,
-        "began": record["cool"]["began"],
-        "more": 0,
+        "woken_session_ids": [],
+        "other_caller_count": 0,
+        "session_count": state.session_count(record),
+        "in_flight_count": 0,
+        "window_sums": [],
+        "cooldown_level": 0,
+        "cut_off_count": 0,
+        "clock_offset_ms": record["clock_offset_ms"],
+        "shut_for_ms": 0,
+        "cooldown_began_at": record["cooldown"]["began_at"],
+        "has_more": 0,
     }
 
 
-def _new_seat() -> Seat:
-    return {"until": 0, "due": 0, "n": 0, "g": 0, "next": 1, "label": "", "calls": [], "runs": [], "out": []}
+def _new_seat() -> LimitSession:
+    return {
+        "ends_at": 0,
+        "due_at": 0,
+        "request_number": 0,
+        "grant_number": 0,
+        "next_call_id": 1,
+        "label": "",
+        "calls": [],
+        "runs": [],
+        "unconfirmed": [],
+    }
 
 
 def _notice_loss(record: Record, ask: Ask, terms: Terms, now: int) -> None:
     """A store that knows less than a session remembers has forgotten: nothing is granted until that cannot matter."""
-    seat = record["seats"].get(ask["sid"])
-    last_n = seat["n"] if seat else 0
-    last_g = seat["g"] if seat else 0
+    seat = record["sessions"].get(ask["session_id"])
+    last_n = seat["request_number"] if seat else 0
+    last_g = seat["grant_number"] if seat else 0
     # A request that was long on its way may find its session ended, and rightly so.
-    sure = ask["sure"] and now < ask["seen"] + terms["lease"]
-    if ask["version"] > record["v"] or (sure and (last_n < ask["acked"] or last_g < ask["heard"])):
-        record["gen"] += 1
-        record["v"] = max(record["v"], ask["version"])
+    sure = ask["is_sure"] and now < ask["seen_at"] + terms["lease_ms"]
+    if ask["seen_version"] > record["version"] or (
+        sure and (last_n < ask["answered_request_number"] or last_g < ask["confirmed_grant_number"])
+    ):
+        record["generation"] += 1
+        record["version"] = max(record["version"], ask["seen_version"])
         state.hold_back(record, terms, now)
         # Some of these calls were given back since, and nobody would do it again; until then all of them are over.
-        record["hold"] = max(record["hold"], state.rest_of(record)["latest"])
+        record["held_back_until"] = max(record["held_back_until"], state.rest_of(record)["latest_call_until"])
         if "rest" in record:
-            record["rest"] = record["rest"] | {"used": 0, "cut_off": 0}
-        for other in record["seats"].values():
+            record["rest"] = record["rest"] | {"in_flight_count": 0, "cut_off_count": 0}
+        for other in record["sessions"].values():
             for call in other["calls"]:
-                record["hold"] = max(record["hold"], call["until"])
+                record["held_back_until"] = max(record["held_back_until"], call["call_until"])
             other["calls"] = []
-            other["out"] = []
+            other["unconfirmed"] = []
 
 
-def _finish(record: Record, seat: Seat, ask: Ask, terms: Terms, now: int) -> None:
-    for done in ask["done"]:
-        call = _taken(seat, done["id"])
+def _finish(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) -> None:
+    for done in ask["ended_calls"]:
+        call = _taken(seat, done["call_id"])
         if call is None:
             continue  # said before, or forgotten
         if done["outcome"] in {UNSENT, UNREACHED}:
             if done["outcome"] == UNREACHED:
-                cooldown.ended(record, terms, "failed", call["at"], now)
-            state.uncount(record, call["units"], call["at"], now)
+                cooldown.ended(record, terms, "failed", call["granted_at"], now)
+            state.uncount(record, call["units"], call["granted_at"], now)
             continue
         failed = done["outcome"] == TIMED_OUT
-        cooldown.ended(record, terms, "failed" if failed else done["outcome"], call["at"], now)
+        cooldown.ended(record, terms, "failed" if failed else done["outcome"], call["granted_at"], now)
         if failed or done["outcome"] == CUT_OFF:
-            _cut_off(record, ask["sid"], seat["label"], call, terms)
+            _cut_off(record, ask["session_id"], seat["label"], call, terms)
         else:
-            took = now - call["at"]
-            record["mean"] = took if record["mean"] == 0 else record["mean"] + (took - record["mean"]) // 8
+            took = now - call["granted_at"]
+            record["mean_call_ms"] = (
+                took if record["mean_call_ms"] == 0 else record["mean_call_ms"] + (took - record["mean_call_ms"]) // 8
+            )
         for unit, used in sorted(done["units"].items()):
             more = used - call["units"].get(unit, 0)
             if more > 0:
                 state.count(record, {unit: more}, now)
             elif more < 0:
-                state.uncount(record, {unit: -more}, call["at"], now)
+                state.uncount(record, {unit: -more}, call["granted_at"], now)
 
 
-def _cut_off(record: Record, sid: str, label: str, call: Call, terms: Terms) -> None:
+def _cut_off(record: Record, sid: str, label: str, call: GrantedCall, terms: Terms) -> None:
     """Let a call count as one of a session that has ended: until its provider cannot work on it any more."""
-    ended = record["seats"].setdefault(state.cut_off_sid(sid), _new_seat())
-    if not terms["stops"]:
-        ended["due"] = min([call["until"], *(each["until"] for each in ended["calls"])])
+    ended = record["sessions"].setdefault(state.cut_off_sid(sid), _new_seat())
+    if not terms["stops_on_disconnect"]:
+        ended["due_at"] = min([call["call_until"], *(each["call_until"] for each in ended["calls"])])
     ended["label"] = label
-    ended["next"] = max(ended["next"], call["id"] + 1)
+    ended["next_call_id"] = max(ended["next_call_id"], call["id"] + 1)
     ended["calls"].append(call)
 
 
-def _taken(seat: Seat, call_id: int) -> Call | None:
+def _taken(seat: LimitSession, call_id: int) -> GrantedCall | None:
     for index, call in enumerate(seat["calls"]):
         if call["id"] == call_id:
             return seat["calls"].pop(index)
     return None
 
 
-def _restamp(record: Record, seat: Seat, call_id: int, terms: Terms, now: int) -> bool:
+def _restamp(record: Record, seat: LimitSession, call_id: int, terms: Terms, now: int) -> bool:
     """Let a call that starts late count from now on, which is always admissible while it still counts at all."""
     call = next((each for each in seat["calls"] if each["id"] == call_id), None)
     if call is None or state.gate(record, terms, now)[1] > now:
         return False
     for _, wide in state.widths(terms):
-        if call["at"] + wide <= now:
+        if call["granted_at"] + wide <= now:
             return False
-    if call["at"] < now:
-        state.uncount(record, call["units"], call["at"], now)
+    if call["granted_at"] < now:
+        state.uncount(record, call["units"], call["granted_at"], now)
         state.count(record, call["units"], now)
-    call["at"] = now
-    call["until"] = now + state.held_for(record, terms)
+    call["granted_at"] = now
+    call["call_until"] = now + state.held_for(record, terms)
     return True
 
 
@@ -266,42 +282,44 @@ def cost(units: dict[str, int], terms: Terms) -> int:
     return min(most, SCALE)
 
 
-def _line_up(record: Record, seat: Seat, wishes: list[Wish], terms: Terms) -> None:
+def _line_up(record: Record, seat: LimitSession, wishes: list[DeclaredRun], terms: Terms) -> None:
     """Who was in line keeps the place; others stand behind the last of their key."""
     before = {run["id"]: run for run in seat["runs"]}
     seat["runs"] = []
     for wish in wishes:
         # What was granted and not heard of is still declared.
-        given = sum(grant["count"] for grant in seat["out"] if grant["run"] == wish["id"])
-        count = wish["count"] - given
+        given = sum(grant["call_count"] for grant in seat["unconfirmed"] if grant["run_id"] == wish["id"])
+        count = wish["caller_count"] - given
         if count <= 0:
             continue
         run = before.pop(wish["id"], None)
         if run is None:
-            record["tick"] += 1
+            record["arrival_count"] += 1
             run = {
                 "id": wish["id"],
                 "key": wish["key"],
-                "count": count,
+                "caller_count": count,
                 "units": wish["units"],
                 "label": wish["label"],
-                "tag": _enter_line(record, wish),
-                "tick": record["tick"],
+                "virtual_start": _enter_line(record, wish),
+                "arrival_number": record["arrival_count"],
             }
         else:
-            run["count"] = count
+            run["caller_count"] = count
         tail = record["tails"][run["key"]]
-        tail["tag"] = max(tail["tag"], run["tag"] + count * cost(run["units"], terms))
+        tail["virtual_finish"] = max(tail["virtual_finish"], run["virtual_start"] + count * cost(run["units"], terms))
         seat["runs"].append(run)
     for run in before.values():
         state.left_line(record, run["key"])
 
 
-def _enter_line(record: Record, wish: Wish) -> int:
+def _enter_line(record: Record, wish: DeclaredRun) -> int:
     """Count one more run of its key, and return where it stands."""
-    tail = record["tails"].setdefault(wish["key"], {"tag": record["virtual"], "runs": 0})
-    tail["runs"] += 1
-    return record["virtual"] - state.FOREVER if wish["front"] else max(record["virtual"], tail["tag"])
+    tail = record["tails"].setdefault(wish["key"], {"virtual_finish": record["virtual_time"], "run_count": 0})
+    tail["run_count"] += 1
+    return (
+        record["virtual_time"] - state.FOREVER if wish["front"] else max(record["virtual_time"], tail["virtual_finish"])
+    )
 
 
 class _Head(NamedTuple):
@@ -350,16 +368,16 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
         granted_count += 1
         if place.sid not in woken:
             woken.append(place.sid)
-        if run["count"] == 0:
+        if run["caller_count"] == 0:
             del waiting[0]
-            record["seats"][place.sid]["runs"].remove(run)
+            record["sessions"][place.sid]["runs"].remove(run)
             state.left_line(record, run["key"])
         elif last is not None and state.order(place) > last:
             del waiting[0]
         else:
             _fall_in(waiting)
     if state.nobody_waits(record):
-        record["virtual"] = 0
+        record["virtual_time"] = 0
     return _Served(
         sorted(name for name in woken if name != sid),
         Places([*heads, *unconfirmed], are_all=last is None and max(len(heads), len(unconfirmed)) < state.HEADS),
@@ -380,16 +398,16 @@ def _has_room(record: Record, terms: Terms, used: int, now: int) -> bool:
     return not 0 <= terms["in_flight"] <= used and cooldown.room(record, terms, now) > 0
 
 
-def _fits(record: Record, terms: Terms, run: Run) -> bool:
+def _fits(record: Record, terms: Terms, run: WaitingRun) -> bool:
     for bound in terms["windows"]:
         if state.log_of(record, logs.name(bound))["sum"] + run["units"].get(bound["unit"], 0) > bound["n"]:
             return False
     return True
 
 
-def _spares(record: Record, terms: Terms, run: Run, head: _Head, used: int) -> bool:
+def _spares(record: Record, terms: Terms, run: WaitingRun, head: _Head, used: int) -> bool:
     """Whether the head can still start when it could, with this one before it."""
-    if 0 <= terms["in_flight"] < used + 2 or record["cool"]["ramp"] != 0:
+    if 0 <= terms["in_flight"] < used + 2 or record["cooldown"]["ramp_began_at"] != 0:
         return False
     for bound in terms["windows"]:
         log = state.log_of(record, logs.name(bound))
@@ -401,30 +419,36 @@ def _spares(record: Record, terms: Terms, run: Run, head: _Head, used: int) -> b
 
 def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: bool) -> None:
     """`more`: its session was given something in this same step, which nobody has been told yet."""
-    seat, run = record["seats"][place.sid], place.run
-    call_id = seat["next"]
-    seat["next"] += 1
+    seat, run = record["sessions"][place.sid], place.run
+    call_id = seat["next_call_id"]
+    seat["next_call_id"] += 1
     until = now + state.held_for(record, terms)
-    call: Call = {"id": call_id, "at": now, "until": until, "units": run["units"], "label": run["label"]}
+    call: GrantedCall = {
+        "id": call_id,
+        "granted_at": now,
+        "call_until": until,
+        "units": run["units"],
+        "label": run["label"],
+    }
     if run["key"]:
         call["key"] = run["key"]
     seat["calls"].append(call)
     state.count(record, run["units"], now)
     cooldown.granted(record, now)
-    if more and seat["out"][-1]["run"] == run["id"]:
-        seat["out"][-1]["count"] += 1
+    if more and seat["unconfirmed"][-1]["run_id"] == run["id"]:
+        seat["unconfirmed"][-1]["call_count"] += 1
     else:
-        seat["g"] += 1
-        seat["out"].append(
+        seat["grant_number"] += 1
+        seat["unconfirmed"].append(
             {
-                "g": seat["g"],
-                "run": run["id"],
-                "count": 1,
-                "first": call_id,
-                "at": now,
-                "late": state.late_now(record),
+                "number": seat["grant_number"],
+                "run_id": run["id"],
+                "call_count": 1,
+                "first_call_id": call_id,
+                "granted_at": now,
+                "max_age_ms": state.late_now(record),
             }
         )
-    record["virtual"] = max(record["virtual"], run["tag"])
-    run["tag"] += cost(run["units"], terms)
-    run["count"] -= 1
+    record["virtual_time"] = max(record["virtual_time"], run["virtual_start"])
+    run["virtual_start"] += cost(run["units"], terms)
+    run["caller_count"] -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Answer, Record, Run, Terms, Wait
+from forebay.model.limit_record import Answer, Record, Terms, Wait, WaitingRun
 from forebay.rules import cooldown
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
@@ -35,9 +35,9 @@ def all_ahead(record: Record, terms: Terms) -> Ahead:
     for place in state.line(record):
         if state.too_large(terms, place.run["units"]):
             continue
-        calls += place.run["count"]
+        calls += place.run["caller_count"]
         for unit, each in place.run["units"].items():
-            units[unit] = units.get(unit, 0) + each * place.run["count"]
+            units[unit] = units.get(unit, 0) + each * place.run["caller_count"]
     return Ahead(calls, units)
 
 
@@ -79,19 +79,19 @@ def _release_in(record: Record, terms: Terms, ahead: int) -> int:
     releases = state.in_flight(record) + ahead + 1 - terms["in_flight"]
     if terms["in_flight"] <= 0 or releases <= 0:
         return -1
-    mean = record["mean"] if record["mean"] > 0 else terms["call"]
+    mean = record["mean_call_ms"] if record["mean_call_ms"] > 0 else terms["call_timeout_ms"]
     return mean * releases // terms["in_flight"]
 
 
 def _ended_in(record: Record, terms: Terms, ahead: int, by_mean: int, now: int) -> int:
     """The same, never after those calls have to end; and then, not before, if whoever made them has fallen silent."""
-    held = [seat for seat in record["seats"].values() if seat["calls"]]
-    ends = sorted(call["until"] for seat in held for call in seat["calls"])
+    held = [seat for seat in record["sessions"].values() if seat["calls"]]
+    ends = sorted(call["call_until"] for seat in held for call in seat["calls"])
     releases = len(ends) + ahead + 1 - terms["in_flight"]
     if releases > len(ends) or ends[releases - 1] <= now:
         return by_mean
     latest = ends[releases - 1] - now
-    return latest if all(seat["until"] <= now for seat in held) else min(by_mean, latest)
+    return latest if all(seat["ends_at"] <= now for seat in held) else min(by_mean, latest)
 
 
 class Places(NamedTuple):
@@ -103,10 +103,10 @@ class Places(NamedTuple):
 
 def waits(record: Record, sid: str, places: Places, terms: Terms, now: int) -> list[Wait]:
     """For the first of a session's callers that was not let in."""
-    runs = record["seats"][sid]["runs"]
+    runs = record["sessions"][sid]["runs"]
     if not runs:
         return []
-    run = min(runs, key=lambda each: (each["tag"], each["tick"]))
+    run = min(runs, key=lambda each: (each["virtual_start"], each["arrival_number"]))
     ahead = _ahead_of(record, run, sid, places, terms)
     eta, by = foretold(record, terms, ahead, run["units"], now)
     again = _ask_again_in(record, sid, terms, run["units"], now)
@@ -115,20 +115,24 @@ def waits(record: Record, sid: str, places: Places, terms: Terms, now: int) -> l
         # Windows open one call after the other, and whoever is next then has nobody to be let in by.
         grace = EXACT_GRACE if eta > _release_in(record, terms, ahead.calls) else GRACE
         again = min(POLL, max(again, eta) + grace)
-    return [{"again": again, "eta": eta, "ahead": ahead.calls, "by": by}]
+    return [{"ask_again_in_ms": again, "eta_ms": eta, "ahead_count": ahead.calls, "blocked_by": by}]
 
 
-def _ahead_of(record: Record, run: Run, sid: str, places: Places, terms: Terms) -> Ahead:
+def _ahead_of(record: Record, run: WaitingRun, sid: str, places: Places, terms: Terms) -> Ahead:
     """Count what stands before a session's first run: exactly while all places are known, else by the mean of them."""
     calls = runs = 0
     units: dict[str, int] = {}
     for other, each in places.known:
-        if other != sid and each["count"] > 0 and (each["tag"], each["tick"]) < (run["tag"], run["tick"]):
+        if (
+            other != sid
+            and each["caller_count"] > 0
+            and (each["virtual_start"], each["arrival_number"]) < (run["virtual_start"], run["arrival_number"])
+        ):
             runs += 1
-            calls += each["count"]
+            calls += each["caller_count"]
             for unit, count in each["units"].items():
-                units[unit] = units.get(unit, 0) + count * each["count"]
-    rank = runs if places.are_all else state.rank(record, terms, run["tag"])
+                units[unit] = units.get(unit, 0) + count * each["caller_count"]
+    rank = runs if places.are_all else state.rank(record, terms, run["virtual_start"])
     if rank <= runs or calls == 0:
         return Ahead(calls, units)
     return Ahead(calls * rank // runs, {unit: count * rank // runs for unit, count in units.items()})
@@ -139,27 +143,32 @@ def wait_behind(wait: Wait, answer: Answer, terms: Terms, before: int) -> Wait:
 
     Until a call has ended nobody knows how long they take: then `eta` is FOREVER, and asking again a guess.
     """
-    releases = answer["used"] + wait["ahead"] + 1 - terms["in_flight"]
-    eta, again = wait["eta"], wait["again"]
-    if IN_FLIGHT in wait["by"] and releases > 0 and terms["in_flight"] > 0:
-        if eta == terms["call"] * releases // terms["in_flight"]:
+    releases = answer["in_flight_count"] + wait["ahead_count"] + 1 - terms["in_flight"]
+    eta, again = wait["eta_ms"], wait["ask_again_in_ms"]
+    if IN_FLIGHT in wait["blocked_by"] and releases > 0 and terms["in_flight"] > 0:
+        if eta == terms["call_timeout_ms"] * releases // terms["in_flight"]:
             eta, again = state.FOREVER, min(again, UNKNOWN)
         else:
             eta += eta * before // releases
     for bound in terms["windows"]:
-        if logs.name(bound) in wait["by"] and bound["n"] > 0:
-            eta = max(eta, wait["eta"] + before // bound["n"] * logs.width(bound, terms))
-    return {"again": again, "eta": min(eta, state.FOREVER), "ahead": wait["ahead"] + before, "by": wait["by"]}
+        if logs.name(bound) in wait["blocked_by"] and bound["n"] > 0:
+            eta = max(eta, wait["eta_ms"] + before // bound["n"] * logs.width(bound, terms))
+    return {
+        "ask_again_in_ms": again,
+        "eta_ms": min(eta, state.FOREVER),
+        "ahead_count": wait["ahead_count"] + before,
+        "blocked_by": wait["blocked_by"],
+    }
 
 
 def eta_s(wait: Wait) -> float | None:
     """Return when the caller may start, or None while nobody can tell."""
-    return None if wait["eta"] / 1000 > _FAR_S else wait["eta"] / 1000
+    return None if wait["eta_ms"] / 1000 > _FAR_S else wait["eta_ms"] / 1000
 
 
 def retry_in_s(wait: Wait, eta_s: float | None) -> float:
     """Return what a refused caller should sleep before it asks again."""
-    return wait["again"] / 1000 if eta_s is None else max(eta_s, _LEAST_S)
+    return wait["ask_again_in_ms"] / 1000 if eta_s is None else max(eta_s, _LEAST_S)
 
 
 def _ask_again_in(record: Record, sid: str, terms: Terms, units: dict[str, int], now: int) -> int:
@@ -182,7 +191,7 @@ def _ask_again_in(record: Record, sid: str, terms: Terms, units: dict[str, int],
 def _next_end_at(record: Record, sid: str, now: int) -> int:
     """When another session that says nothing any more may give something back."""
     soonest = now + POLL
-    for other, seat in record["seats"].items():
+    for other, seat in record["sessions"].items():
         if other != sid:
-            soonest = min(soonest, max(seat["due"], now + 1))
+            soonest = min(soonest, max(seat["due_at"], now + 1))
     return soonest

@@ -48,27 +48,27 @@ class Outlook:
         in_hand = self._in_hand(kind, running)
         before = self._before(kind, ahead + in_hand, needed)
         eta, _ = forecast.foretold(self.record, self.terms, before, needed, self.now, ends=True)
-        cool = self.record["cool"]
+        cool = self.record["cooldown"]
         return LimitView(
             gates=self._gates(needed, at),
             eta_s=None if eta >= limit_state.FOREVER // 2 else eta / 1000,
-            cooldown_for_s=max(0, cool["until"] - self.now) / 1000,
+            cooldown_for_s=max(0, cool["ends_at"] - self.now) / 1000,
             level=cool["level"],
-            mean_call_s=self.record["mean"] / 1000,
+            mean_call_s=self.record["mean_call_ms"] / 1000,
             in_hand_count=in_hand,
             all_in_hand=0 < running <= in_hand,
         )
 
     def _usual_units(self, kind: str) -> dict[str, int]:
         runs = [place.run["units"] for place in limit_state.line(self.record) if place.run["label"] == kind]
-        calls = [call for seat in self.record["seats"].values() for call in seat["calls"] if call["label"] == kind]
-        newest = max(calls, key=lambda call: call["at"], default=None)
+        calls = [call for seat in self.record["sessions"].values() for call in seat["calls"] if call["label"] == kind]
+        newest = max(calls, key=lambda call: call["granted_at"], default=None)
         return runs[-1] if runs else newest["units"] if newest else {CALLS: 1}
 
     def _in_hand(self, kind: str, running: int) -> int:
         """How many tasks of the kind are claimed and stand in line: they come before all that are not."""
-        calls = sum(call["label"] == kind for seat in self.record["seats"].values() for call in seat["calls"])
-        wishes = sum(place.run["count"] for place in limit_state.line(self.record) if place.run["label"] == kind)
+        calls = sum(call["label"] == kind for seat in self.record["sessions"].values() for call in seat["calls"])
+        wishes = sum(place.run["caller_count"] for place in limit_state.line(self.record) if place.run["label"] == kind)
         return min(wishes, max(0, running - calls))
 
     def _before(self, kind: str, own: int, units: Mapping[str, int]) -> Ahead:
@@ -80,13 +80,13 @@ class Outlook:
         for place in limit_state.line(self.record):
             run = place.run
             if run["label"] == kind:
-                left -= run["count"]
+                left -= run["caller_count"]
                 if left < 0:
                     break  # one of these places is its own
             elif not limit_state.too_large(self.terms, run["units"]):
-                others += run["count"]
+                others += run["caller_count"]
                 for unit, each in run["units"].items():
-                    needed[unit] = needed.get(unit, 0) + each * run["count"]
+                    needed[unit] = needed.get(unit, 0) + each * run["caller_count"]
         return Ahead(own + others, needed)
 
     def _gates(self, units: dict[str, int], at: float) -> tuple[Gate, ...]:
@@ -99,12 +99,12 @@ class Outlook:
         if by == limit_state.PAUSED:
             return self._paused(named, at)
         if by in _COOLING:
-            until = self._instant(self.record["cool"]["until"], at)
-            text = f"{named} {_COOLING[by]} (level {self.record['cool']['level']})"
+            until = self._instant(self.record["cooldown"]["ends_at"], at)
+            text = f"{named} {_COOLING[by]} (level {self.record['cooldown']['level']})"
             return Gate(reason=WaitReason(by), text=text, until=until, binds=f"{by} of {self.name}")
         if by == limit_state.RELEARNING:
             text = f"{named} holds back, because its store has forgotten what was in use"
-            until = self._instant(self.record["hold"], at)
+            until = self._instant(self.record["held_back_until"], at)
             return Gate(reason=WaitReason.LIMIT, text=text, until=until, binds=by)
         if by == forecast.RAMP:
             until = self._instant(cooldown.next_room_at(self.record, self.now), at)
@@ -117,9 +117,9 @@ class Outlook:
 
     def _paused(self, named: str, at: float) -> Gate:
         reason, binds = WaitReason.PAUSED, f"pause of {self.name}"
-        paused = self.record["paused"]
+        paused = self.record["paused_until"]
         if paused == 0 or paused > self.now:
-            note = self.record["note"]
+            note = self.record["pause_note"]
             text = f"{named} is paused{in_brackets(note)}: `forebay limits resume {self.name}`"
             until = self._instant(paused, at) if paused else None
             by = self.record.get("paused_by", "")

@@ -71,7 +71,7 @@ def source_of(layers: list[Layer], now: int) -> dict[str, str]:
 
 
 def _in_force(layers: list[Layer], now: int) -> list[Layer]:
-    known = [layer for layer in layers if layer["until"] < 0 or layer["until"] > now]
+    known = [layer for layer in layers if layer["ends_at"] < 0 or layer["ends_at"] > now]
     return sorted(known, key=lambda layer: LAYERS.index(layer["name"]))
 
 
@@ -79,18 +79,18 @@ def terms_of(limit: Limit) -> Terms:
     """In whole milliseconds, never shorter than was said."""
     return {
         "in_flight": -1 if limit.in_flight is None else limit.in_flight,
-        "windows": [{"n": window.n, "per": _ms(window.per_s), "unit": window.unit} for window in limit.windows],
-        "call": _ms(limit.call_timeout_s),
-        "lease": _ms(limit.lease_s),
-        "beat": _ms(limit.heartbeat_s),
-        "start": _ms(limit.start_within_s),
-        "transit": _ms(limit.transit_s),
-        "stops": int(limit.on_disconnect == "stops"),
-        "backoff": [_ms(step) for step in limit.cooldown_s],
-        "longest": _ms(limit.max_cooldown_s),
-        "breaker": limit.breaker_after,
-        "down": limit.when_store_down,
-        "share": limit.share_processes or 0,
+        "windows": [{"n": window.n, "per_ms": _ms(window.per_s), "unit": window.unit} for window in limit.windows],
+        "call_timeout_ms": _ms(limit.call_timeout_s),
+        "lease_ms": _ms(limit.lease_s),
+        "heartbeat_ms": _ms(limit.heartbeat_s),
+        "start_within_ms": _ms(limit.start_within_s),
+        "transit_ms": _ms(limit.transit_s),
+        "stops_on_disconnect": int(limit.on_disconnect == "stops"),
+        "cooldown_steps_ms": [_ms(step) for step in limit.cooldown_s],
+        "max_cooldown_ms": _ms(limit.max_cooldown_s),
+        "breaker_after": limit.breaker_after,
+        "when_store_down": limit.when_store_down,
+        "share_processes": limit.share_processes or 0,
     }
 
 
@@ -122,7 +122,9 @@ def configured(record: Record | None, name: str, layer: Layer, raw: int, *, vers
 def _says(record: Record, layer: Layer) -> bool:
     """Return whether the record has this layer, with these values and for good; one with an end always counts anew."""
     return any(
-        each["name"] == layer["name"] and each["values"] == layer["values"] and each["until"] == layer["until"] == -1
+        each["name"] == layer["name"]
+        and each["values"] == layer["values"]
+        and each["ends_at"] == layer["ends_at"] == -1
         for each in record["layers"]
     )
 
@@ -145,25 +147,25 @@ def cleared(record: Record, name: str, layer_name: str, raw: int) -> Record | No
 
 def _eras(name: str, layers: list[Layer], now: int) -> list[Era]:
     """The terms from now on, and how they change when temporary layers end."""
-    turns = sorted({layer["until"] for layer in layers if layer["until"] > now})
+    turns = sorted({layer["ends_at"] for layer in layers if layer["ends_at"] > now})
     return [
-        {"until": end, "terms": terms_of(limit_of(name, layers, start))} for start, end in pairwise([now, *turns, -1])
+        {"ends_at": end, "terms": terms_of(limit_of(name, layers, start))} for start, end in pairwise([now, *turns, -1])
     ]
 
 
 def _enter(record: Record, eras: list[Era], now: int) -> None:
     """Usage is kept: a window that is new counts what is known of its unit."""
-    before = record["logs"]
+    before = record["window_logs"]
     sources = log_sources(record["eras"], eras, before)
     carried = carry_over(record["eras"], eras)
-    record["logs"] = {}
+    record["window_logs"] = {}
     for name, source in sources.items():
-        log = before.get(source, {"sum": 0, "items": []})
-        items = [each if at % 2 else each + carried.shift for at, each in enumerate(log["items"])]
-        record["logs"][name] = {"sum": log["sum"], "items": items}
+        log = before.get(source, {"sum": 0, "entries": []})
+        items = [each if at % 2 else each + carried.shift for at, each in enumerate(log["entries"])]
+        record["window_logs"][name] = {"sum": log["sum"], "entries": items}
     record["eras"] = eras
-    record["tv"] += 1
-    record["v"] += 1
+    record["terms_version"] += 1
+    record["version"] += 1
     _count_open_calls(record, [name for name, source in sources.items() if not source], carried, now)
 
 
@@ -182,7 +184,7 @@ class CarryOver(NamedTuple):
 def carry_over(before: list[Era], after: list[Era]) -> CarryOver:
     """Return it; where no window counts calls, nothing changes for those that were granted before."""
     late = max((limit_state.late_after(era["terms"]) for era in before), default=0)
-    transit = max((era["terms"]["transit"] for era in before), default=0)
+    transit = max((era["terms"]["transit_ms"] for era in before), default=0)
     has_windows = any(era["terms"]["windows"] for era in after)
     shift = late - min(limit_state.late_after(era["terms"]) for era in after) if has_windows else 0
     return CarryOver(max(0, shift), late, transit)
@@ -190,14 +192,16 @@ def carry_over(before: list[Era], after: list[Era]) -> CarryOver:
 
 def _count_open_calls(record: Record, windows: list[str], carried: CarryOver, now: int) -> None:
     """Count calls that are out in the windows that have no history, and wait for those that may still start late."""
-    calls = sorted((call for seat in record["seats"].values() for call in seat["calls"]), key=lambda call: call["at"])
+    calls = sorted(
+        (call for seat in record["sessions"].values() for call in seat["calls"]), key=lambda call: call["granted_at"]
+    )
     for window in limit_state.counted(record):
         if window.name in windows:
             for call in calls:
-                at = call["at"] + carried.shift
+                at = call["granted_at"] + carried.shift
                 logs.add(limit_state.log_of(record, window.name), at, call["units"].get(window.unit, 0), window.wide)
-    if carried.shift and any(call["at"] + carried.young > now for call in calls):
-        record["hold"] = max(record["hold"], now + carried.young + carried.transit)
+    if carried.shift and any(call["granted_at"] + carried.young > now for call in calls):
+        record["held_back_until"] = max(record["held_back_until"], now + carried.young + carried.transit)
 
 
 def log_sources(before: list[Era], after: list[Era], names: Iterable[str]) -> dict[str, str]:
@@ -217,22 +221,22 @@ def log_sources(before: list[Era], after: list[Era], names: Iterable[str]) -> di
 
 def paused(record: Record, raw: int, *, for_ms: int | None, note: str, who: str = "") -> Record:
     now = limit_state.logical(record, raw)
-    record["paused"] = 0 if for_ms is None else now + for_ms
-    record["note"] = note
+    record["paused_until"] = 0 if for_ms is None else now + for_ms
+    record["pause_note"] = note
     record["paused_by"] = who
-    record["v"] += 1
+    record["version"] += 1
     return record
 
 
 def resumed(record: Record, raw: int) -> Record:
     """Ends a pause, and a cool-down, breaker or quota park too: somebody knows that the provider is well."""
     limit_state.logical(record, raw)
-    record["paused"] = -1
-    record["note"] = ""
+    record["paused_until"] = -1
+    record["pause_note"] = ""
     record["paused_by"] = ""
     record.pop("reports", None)
     cooldown.lift(record)
-    record["v"] += 1
+    record["version"] += 1
     return record
 
 
@@ -240,21 +244,21 @@ def forgotten(record: Record, raw: int, *, everything: bool) -> tuple[Record, in
     """Drop what sessions hold that have ended, or all of it; and how many calls that were."""
     now = limit_state.logical(record, raw)
     before = limit_state.in_flight(record)
-    for sid in list(record["seats"]):
-        seat = record["seats"][sid]
-        if everything or seat["until"] <= now:
+    for sid in list(record["sessions"]):
+        seat = record["sessions"][sid]
+        if everything or seat["ends_at"] <= now:
             seat["calls"] = []
-            seat["out"] = []
-            if seat["until"] <= now:
+            seat["unconfirmed"] = []
+            if seat["ends_at"] <= now:
                 for run in seat["runs"]:
                     limit_state.left_line(record, run["key"])
-                del record["seats"][sid]
+                del record["sessions"][sid]
     if everything:
-        record.pop("asked", None)
-        record["hold"] = 0
-        for log in record["logs"].values():
+        record.pop("refused_callers", None)
+        record["held_back_until"] = 0
+        for log in record["window_logs"].values():
             log["sum"] = 0
-            log["items"] = []
+            log["entries"] = []
         cooldown.lift(record)
-    record["v"] += 1
+    record["version"] += 1
     return record, before - limit_state.in_flight(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Log, Record, Rest, Run, Terms
+from forebay.model.limit_record import Record, Rest, Terms, WaitingRun, WindowLog
 from forebay.rules import cooldown
 from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
@@ -22,13 +22,13 @@ PAUSED = "paused"
 RELEARNING = "relearning"
 _CUT_OFF = ":cut_off"
 _NOTHING: Rest = {
-    "used": 0,
-    "cut_off": 0,
-    "latest": 0,
-    "sessions": 0,
-    "waiting": 0,
-    "runs": 0,
-    "before": 0,
+    "in_flight_count": 0,
+    "cut_off_count": 0,
+    "latest_call_until": 0,
+    "session_count": 0,
+    "caller_count": 0,
+    "run_count": 0,
+    "before_count": 0,
     "horizon": [],
 }
 
@@ -36,23 +36,23 @@ _NOTHING: Rest = {
 def new_record(now: int, version: int = 0) -> Record:
     """`version`: the highest that its maker has seen of a limit by this name, which the store then has forgotten."""
     return {
-        "v": version,
-        "gen": 1,
-        "offset": 0,
-        "last": now,
+        "version": version,
+        "generation": 1,
+        "clock_offset_ms": 0,
+        "last_step_at": now,
         "layers": [],
         "eras": [],
-        "tv": 0,
-        "logs": {},
-        "seats": {},
+        "terms_version": 0,
+        "window_logs": {},
+        "sessions": {},
         "tails": {},
-        "paused": -1,
-        "note": "",
-        "cool": cooldown.none(),
-        "hold": 0,
-        "virtual": 0,
-        "tick": 0,
-        "mean": 0,
+        "paused_until": -1,
+        "pause_note": "",
+        "cooldown": cooldown.none(),
+        "held_back_until": 0,
+        "virtual_time": 0,
+        "arrival_count": 0,
+        "mean_call_ms": 0,
     }
 
 
@@ -62,24 +62,24 @@ def logical(record: Record, raw: int, *, seen: int = -1, elapsed: int = 0) -> in
     It is believed about more time than the store's clock shows only if that was set back: else one that counts too
     much, because its request was slow or its clock is fast, would open the windows of all.
     """
-    now = raw + record["offset"]
-    last = record["last"]
+    now = raw + record["clock_offset_ms"]
+    last = record["last_step_at"]
     told = seen + elapsed if seen >= 0 else -1
     true = now
     if now < last - JUMP:
         true = max(told, last)
     elif last - JUMP <= told < now - JUMP:
         true = told
-    record["offset"] += true - now
+    record["clock_offset_ms"] += true - now
     now = max(true, last)
-    record["last"] = now
+    record["last_step_at"] = now
     return now
 
 
 def terms_at(record: Record, now: int) -> Terms:
-    while len(record["eras"]) > 1 and 0 <= record["eras"][0]["until"] <= now:
+    while len(record["eras"]) > 1 and 0 <= record["eras"][0]["ends_at"] <= now:
         del record["eras"][0]
-        record["tv"] += 1
+        record["terms_version"] += 1
     return record["eras"][0]["terms"]
 
 
@@ -89,7 +89,7 @@ def late_after(terms: Terms) -> int:
     Windows count calls as of their grants, so there a late start moves them together. A bound of calls in flight counts
     a call until it ends, whenever it starts.
     """
-    return terms["start"] if terms["windows"] else max(terms["start"], LATE)
+    return terms["start_within_ms"] if terms["windows"] else max(terms["start_within_ms"], LATE)
 
 
 def late_now(record: Record) -> int:
@@ -99,23 +99,23 @@ def late_now(record: Record) -> int:
 
 def held_for(record: Record, terms: Terms) -> int:
     """Return how long after its grant a call may be in progress."""
-    return late_now(record) + terms["transit"] + terms["call"]
+    return late_now(record) + terms["transit_ms"] + terms["call_timeout_ms"]
 
 
 def hold_back(record: Record, terms: Terms, now: int) -> None:
     # What was forgotten may have been granted under other terms.
-    wait = max(terms["start"], LATE) + terms["transit"] + terms["call"]
+    wait = max(terms["start_within_ms"], LATE) + terms["transit_ms"] + terms["call_timeout_ms"]
     for _, wide in widths(terms):
         wait = max(wait, wide)
-    record["hold"] = max(record["hold"], now + wait)
+    record["held_back_until"] = max(record["held_back_until"], now + wait)
 
 
 def widths(terms: Terms) -> list[tuple[str, int]]:
     return [(logs.name(bound), logs.width(bound, terms)) for bound in terms["windows"]]
 
 
-def log_of(record: Record, name: str) -> Log:
-    return record["logs"].setdefault(name, {"sum": 0, "items": []})
+def log_of(record: Record, name: str) -> WindowLog:
+    return record["window_logs"].setdefault(name, {"sum": 0, "entries": []})
 
 
 class Counted(NamedTuple):
@@ -152,37 +152,39 @@ def prune(record: Record, terms: Terms, now: int, *, most: int | None = None) ->
 
     Return whether more sessions than `most` are due.
     """
-    due = sorted((seat["due"], sid) for sid, seat in record["seats"].items() if seat["due"] <= now)
+    due = sorted((seat["due_at"], sid) for sid, seat in record["sessions"].items() if seat["due_at"] <= now)
     for _, sid in due[:most]:
-        seat = record["seats"][sid]
+        seat = record["sessions"][sid]
         for run in seat["runs"]:
             left_line(record, run["key"])
         seat["runs"] = []
-        seat["out"] = []
-        seat["calls"] = [] if terms["stops"] else [call for call in seat["calls"] if call["until"] > now]
+        seat["unconfirmed"] = []
+        seat["calls"] = (
+            [] if terms["stops_on_disconnect"] else [call for call in seat["calls"] if call["call_until"] > now]
+        )
         if seat["calls"]:
-            seat["due"] = min(call["until"] for call in seat["calls"])
+            seat["due_at"] = min(call["call_until"] for call in seat["calls"])
         else:
-            del record["seats"][sid]
+            del record["sessions"][sid]
     return most is not None and len(due) > most
 
 
 def start_again(record: Record, terms: Terms, now: int, latest: int) -> None:
     """Forget all sessions, because some of what was known of them is gone; `latest`: when their last call is over."""
-    record["gen"] += 1
-    record["seats"] = {}
+    record["generation"] += 1
+    record["sessions"] = {}
     record["tails"] = {}
-    record["logs"] = {}
-    record["virtual"] = 0
-    record["hold"] = max(record["hold"], latest)
+    record["window_logs"] = {}
+    record["virtual_time"] = 0
+    record["held_back_until"] = max(record["held_back_until"], latest)
     hold_back(record, terms, now)
 
 
 def left_line(record: Record, key: str) -> None:
     """Forget the tail of a key when its last run has left."""
     tail = record["tails"][key]
-    tail["runs"] -= 1
-    if tail["runs"] == 0:
+    tail["run_count"] -= 1
+    if tail["run_count"] == 0:
         del record["tails"][key]
 
 
@@ -200,20 +202,22 @@ def rest_of(record: Record) -> Rest:
 
 def session_count(record: Record) -> int:
     """Return how many sessions are alive, or have ended so recently that nobody has noticed yet."""
-    return rest_of(record)["sessions"] + sum([seat["due"] == seat["until"] for seat in record["seats"].values()])
+    return rest_of(record)["session_count"] + sum(
+        [seat["due_at"] == seat["ends_at"] for seat in record["sessions"].values()]
+    )
 
 
 def waiting_count(record: Record) -> int:
-    counts = [run["count"] for seat in record["seats"].values() for run in seat["runs"]]
-    return rest_of(record)["waiting"] + sum(counts)
+    counts = [run["caller_count"] for seat in record["sessions"].values() for run in seat["runs"]]
+    return rest_of(record)["caller_count"] + sum(counts)
 
 
 def nobody_waits(record: Record) -> bool:
-    return rest_of(record)["runs"] == 0 and not any(seat["runs"] for seat in record["seats"].values())
+    return rest_of(record)["run_count"] == 0 and not any(seat["runs"] for seat in record["sessions"].values())
 
 
 def in_flight(record: Record) -> int:
-    return rest_of(record)["used"] + sum([len(seat["calls"]) for seat in record["seats"].values()])
+    return rest_of(record)["in_flight_count"] + sum([len(seat["calls"]) for seat in record["sessions"].values()])
 
 
 def cut_off_sid(sid: str) -> str:
@@ -227,30 +231,30 @@ def is_cut_off(sid: str) -> bool:
 
 def cut_off_count(record: Record) -> int:
     """How many calls in flight were cut off: nobody waits for them, but the provider may still work on them."""
-    known = sum(len(seat["calls"]) for sid, seat in record["seats"].items() if seat["calls"] and is_cut_off(sid))
-    return rest_of(record)["cut_off"] + known
+    known = sum(len(seat["calls"]) for sid, seat in record["sessions"].items() if seat["calls"] and is_cut_off(sid))
+    return rest_of(record)["cut_off_count"] + known
 
 
 def gate(record: Record, terms: Terms, now: int) -> tuple[str, int]:
     """What keeps everybody out, and until when; the end is not after `now` where nothing does."""
-    cool = record["cool"]
-    if record["paused"] == 0 or record["paused"] > now:
-        return PAUSED, record["paused"] or FOREVER
+    cool = record["cooldown"]
+    if record["paused_until"] == 0 or record["paused_until"] > now:
+        return PAUSED, record["paused_until"] or FOREVER
     if terms["in_flight"] == 0:
         return PAUSED, FOREVER
     for bound in terms["windows"]:
         if bound["n"] == 0:
             return PAUSED, FOREVER
-    if cool["until"] > now and cool["until"] >= record["hold"]:
-        return cool["kind"], cool["until"]
-    if record["hold"] > now:
-        return RELEARNING, record["hold"]
+    if cool["ends_at"] > now and cool["ends_at"] >= record["held_back_until"]:
+        return cool["kind"], cool["ends_at"]
+    if record["held_back_until"] > now:
+        return RELEARNING, record["held_back_until"]
     return "", 0
 
 
 class Place(NamedTuple):
     sid: str
-    run: Run
+    run: WaitingRun
 
 
 def horizon(record: Record) -> tuple[int, int] | None:
@@ -261,13 +265,13 @@ def horizon(record: Record) -> tuple[int, int] | None:
 
 def line(record: Record) -> list[Place]:
     """All runs that the record has, in the order in which they are served."""
-    places = [Place(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]]
+    places = [Place(sid, run) for sid, seat in record["sessions"].items() for run in seat["runs"]]
     places.sort(key=order)
     return places
 
 
 def order(place: Place) -> tuple[int, int]:
-    return place.run["tag"], place.run["tick"]
+    return place.run["virtual_start"], place.run["arrival_number"]
 
 
 class Standing(NamedTuple):
@@ -282,12 +286,12 @@ class Standing(NamedTuple):
 
 
 def standing(record: Record, terms: Terms, *, asking: str) -> Standing:
-    seats, last = record["seats"], horizon(record)
+    seats, last = record["sessions"], horizon(record)
     found = Standing([], [])
     for place in line(record):
         if too_large(terms, place.run["units"]):
             continue
-        if place.sid != asking and seats[place.sid]["out"]:
+        if place.sid != asking and seats[place.sid]["unconfirmed"]:
             found.unconfirmed.append(place)
         elif last is None or order(place) <= last:
             found.grantable.append(place)
@@ -296,8 +300,8 @@ def standing(record: Record, terms: Terms, *, asking: str) -> Standing:
 
 def rank(record: Record, terms: Terms, tag: int) -> int:
     """Return how many runs stand before a place."""
-    before = [run for seat in record["seats"].values() for run in seat["runs"] if run["tag"] < tag]
-    return rest_of(record)["before"] + sum(not too_large(terms, run["units"]) for run in before)
+    before = [run for seat in record["sessions"].values() for run in seat["runs"] if run["virtual_start"] < tag]
+    return rest_of(record)["before_count"] + sum(not too_large(terms, run["units"]) for run in before)
 
 
 def too_large(terms: Terms, units: dict[str, int]) -> bool:

@@ -27,49 +27,51 @@ def failed(record: Record, terms: Terms, tenant: str, now: int) -> int | None:
     them if it cools down as well, and so does the last call of all others if it failed.
     """
     _forget(record, now)
-    own = record["reports"].setdefault(tenant, {"at": now, "until": now})
-    if own["until"] <= own["at"]:
+    own = record["reports"].setdefault(tenant, {"reported_at": now, "waits_until": now})
+    if own["waits_until"] <= own["reported_at"]:
         # It has not cooled down: what was said first must not be forgotten while the row goes on.
-        own["at"] = own["until"] = now
-    own["fails"] = own.get("fails", 0) + 1
-    beyond = own["fails"] - terms["breaker"]
-    if terms["breaker"] > 0 and beyond >= 0:
-        return _cool(record, terms, tenant, step(terms, beyond + 1), now, also=record["cool"]["fails"] > 0)
-    record["v"] += 1
+        own["reported_at"] = own["waits_until"] = now
+    own["failure_count"] = own.get("failure_count", 0) + 1
+    beyond = own["failure_count"] - terms["breaker_after"]
+    if terms["breaker_after"] > 0 and beyond >= 0:
+        return _cool(record, terms, tenant, step(terms, beyond + 1), now, also=record["cooldown"]["failure_count"] > 0)
+    record["version"] += 1
     return None
 
 
 def in_a_row(record: Record, tenant: str) -> int:
     """How many calls of this tenant have failed since one did not."""
     told = record.get("reports", {}).get(tenant)
-    return 0 if told is None else told.get("fails", 0)
+    return 0 if told is None else told.get("failure_count", 0)
 
 
 def worked(record: Record, tenant: str) -> None:
     """Note that a tenant's call did not fail."""
-    record["reports"][tenant].pop("fails", None)
-    record["v"] += 1
+    record["reports"][tenant].pop("failure_count", None)
+    record["version"] += 1
 
 
 def left(record: Record, tenant: str, now: int) -> int:
     """Milliseconds that calls of this tenant wait yet."""
     told = record.get("reports", {}).get(tenant)
-    return 0 if told is None else max(0, told["until"] - now)
+    return 0 if told is None else max(0, told["waits_until"] - now)
 
 
 def _forget(record: Record, now: int) -> None:
     """Drop what was said a minute ago, and make room for more."""
     reports = record.get("reports", {})
-    record["reports"] = {name: each for name, each in reports.items() if each["at"] > now - _MEMORY}
+    record["reports"] = {name: each for name, each in reports.items() if each["reported_at"] > now - _MEMORY}
 
 
 def _cool(record: Record, terms: Terms, tenant: str, wait: int, now: int, *, also: bool = False) -> int | None:
     """Let a tenant wait. `also`: somebody without a tenant says the same."""
     reports = record["reports"]
-    confirmed = also or any(name != tenant and each["until"] > each["at"] for name, each in reports.items())
-    pause = max(1, min(wait, MOST, terms["longest"]))
-    own = reports.setdefault(tenant, {"at": now, "until": now})
-    own["at"] = now
-    own["until"] = max(own["until"], now + pause)
-    record["v"] += 1
+    confirmed = also or any(
+        name != tenant and each["waits_until"] > each["reported_at"] for name, each in reports.items()
+    )
+    pause = max(1, min(wait, MOST, terms["max_cooldown_ms"]))
+    own = reports.setdefault(tenant, {"reported_at": now, "waits_until": now})
+    own["reported_at"] = now
+    own["waits_until"] = max(own["waits_until"], now + pause)
+    record["version"] += 1
     return pause if confirmed else None

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from forebay.model.limit_record import Bound, Log, Terms
+from forebay.model.limit_record import Terms, WindowBound, WindowLog
 
 MAX_ENTRIES = 512
 
 
-def name(bound: Bound) -> str:
-    return f"{bound['unit']}/{bound['per']}"
+def name(bound: WindowBound) -> str:
+    return f"{bound['unit']}/{bound['per_ms']}"
 
 
-def bound_text(bound: Bound) -> str:
-    return f"{bound['n']} {bound['unit']} per {bound['per'] / 1000:g} s"
+def bound_text(bound: WindowBound) -> str:
+    return f"{bound['n']} {bound['unit']} per {bound['per_ms'] / 1000:g} s"
 
 
-def width(bound: Bound, terms: Terms) -> int:
+def width(bound: WindowBound, terms: Terms) -> int:
     """How long a grant counts: calls arrive later than they are granted, and the clock rounds down."""
-    return bound["per"] + terms["start"] + terms["transit"] + 1
+    return bound["per_ms"] + terms["start_within_ms"] + terms["transit_ms"] + 1
 
 
-def expire(log: Log, now: int, wide: int) -> None:
-    items = log["items"]
+def expire(log: WindowLog, now: int, wide: int) -> None:
+    items = log["entries"]
     at = 0
     while at < len(items) and items[at] + wide <= now:
         log["sum"] -= items[at + 1]
         at += 2
     if at:
-        log["items"] = items[at:]
+        log["entries"] = items[at:]
 
 
-def add(log: Log, now: int, units: int, wide: int) -> None:
+def add(log: WindowLog, now: int, units: int, wide: int) -> None:
     if units <= 0:
         return
     log["sum"] += units
     step = _step(wide)
-    if len(log["items"]) >= 2 * MAX_ENTRIES and log["items"][-2] // step != now // step:
+    if len(log["entries"]) >= 2 * MAX_ENTRIES and log["entries"][-2] // step != now // step:
         _compact(log, step)
-    items = log["items"]
+    items = log["entries"]
     full = len(items) >= 2 * MAX_ENTRIES
     if items and (items[-2] == now or (full and items[-2] // step == now // step)):
         items[-2] = now
@@ -50,26 +50,26 @@ def _step(wide: int) -> int:
     return max(1, wide // MAX_ENTRIES)
 
 
-def _compact(log: Log, step: int) -> None:
+def _compact(log: WindowLog, step: int) -> None:
     """Join what lies in the same step, at the latest of its instants: it counts longer than it would have, not less."""
     joined: list[int] = []
-    items = log["items"]
+    items = log["entries"]
     for at in range(0, len(items), 2):
         if joined and joined[-2] // step == items[at] // step:
             joined[-2] = items[at]
             joined[-1] += items[at + 1]
         else:
             joined += [items[at], items[at + 1]]
-    log["items"] = joined
+    log["entries"] = joined
 
 
-def take_back(log: Log, granted_at: int, units: int, wide: int) -> None:
+def take_back(log: WindowLog, granted_at: int, units: int, wide: int) -> None:
     """Uncount units of a grant; where it was joined with later ones, from those, and nowhere else."""
     items: list[int] = []
     left = units
     latest = granted_at + _step(wide)
-    for at in range(0, len(log["items"]), 2):
-        instant, count = log["items"][at], log["items"][at + 1]
+    for at in range(0, len(log["entries"]), 2):
+        instant, count = log["entries"][at], log["entries"][at + 1]
         if left > 0 and granted_at <= instant < latest:
             taken = min(left, count)
             left -= taken
@@ -77,13 +77,13 @@ def take_back(log: Log, granted_at: int, units: int, wide: int) -> None:
             log["sum"] -= taken
         if count > 0:
             items += [instant, count]
-    log["items"] = items
+    log["entries"] = items
 
 
-def used_at(log: Log, instant: int, wide: int) -> int:
+def used_at(log: WindowLog, instant: int, wide: int) -> int:
     """Of what is counted now, how much will still be counted then."""
     used = log["sum"]
-    items = log["items"]
+    items = log["entries"]
     at = 0
     while at < len(items) and items[at] + wide <= instant:
         used -= items[at + 1]
@@ -91,7 +91,7 @@ def used_at(log: Log, instant: int, wide: int) -> int:
     return used
 
 
-def free_in(log: Log, now: int, wide: int, n: int, units: int) -> int:
+def free_in(log: WindowLog, now: int, wide: int, n: int, units: int) -> int:
     """How long until so many more units fit, if everything before them is granted as soon as it can be."""
     index = log["sum"] + units - n
     if index <= 0:
@@ -103,7 +103,7 @@ def free_in(log: Log, now: int, wide: int, n: int, units: int) -> int:
         index -= laps * n
     if index <= 0:
         return laps * wide
-    items = log["items"]
+    items = log["entries"]
     at = 0
     while index > items[at + 1]:
         index -= items[at + 1]

@@ -4,9 +4,10 @@ Guarantees that every limit store keeps, and `forebay.testing` checks:
 
 - `exchange` applies `forebay.rules.admission.decide` to the record as a whole, or not at all. A request may be sent
   again after a lost answer: grants are repeated until the session confirms them, and what was said twice counts once.
-- `give_back` is un-numbered: it applies an ask whose `n` is 0, with its `done` and `hints`, and leaves the line and the
-  session's number as they are. It may come in any order, twice, and beside an exchange that says the same: a call is
-  given back once, by its number. Whoever is next in line gets the slot in the same step, and hears of it.
+- `give_back` is un-numbered: it applies an ask whose `request_number` is 0, with its `ended_calls` and `refusals`, and
+  leaves the line and the session's number as they are. It may come in any order, twice, and beside an exchange that
+  says the same: a call is given back once, by its number. Whoever is next in line gets the slot in the same step, and
+  hears of it.
 - A session that was given something by another one's exchange hears of it through `listen`, at once and with the
   grants. That is a hint and may be lost: the session's next exchange or heartbeat brings the same.
 - `change` is for the rare rest: a step from one record to the next, tried again if another was faster.
@@ -54,7 +55,7 @@ class LimitStore(Protocol):
     def exchange(self, limit: str, ask: Ask) -> Answer: ...
 
     def renew(self, limit: str, ask: Ask) -> Answer:
-        """A heartbeat: an exchange whose `n` is 0, on a connection of its own, so that nothing holds it up."""
+        """Renew a session: an exchange whose `request_number` is 0, on a connection of its own that nothing delays."""
 
     def give_back(self, limit: str, ask: Ask) -> Answer:
         """Return when what the ask gives back is stored."""

@@ -15,7 +15,7 @@ CALL = {"calls": 1}
 def store_of(in_flight: int) -> MemoryLimits:
     store = MemoryLimits()
     values = actions.values_of(Limit("api", in_flight=in_flight))
-    layer = {"name": "code", "values": values, "until": -1, "at": 0, "who": "", "note": ""}
+    layer = {"name": "code", "values": values, "ends_at": -1, "set_at": 0, "set_by": "", "note": ""}
     store.change("api", lambda record, raw: actions.configured(record, "api", layer, raw))  # type: ignore[arg-type]
     return store
 
@@ -134,12 +134,12 @@ def test_those_of_other_keys_who_go_later_are_not_ahead() -> None:
     line.join(second, CALL, key="few")
     ask(line)
     waits = [line.wait_of(each) for each in (alone, second)]
-    assert [each["ahead"] for each in waits if each] == [1, 3], "keys take turns"
+    assert [each["ahead_count"] for each in waits if each] == [1, 3], "keys take turns"
 
 
 def test_the_time_to_go_is_of_the_same_caller_as_the_place() -> None:
     store = store_of(1)
-    store.change("api", lambda record, _: record | {"mean": 100} if record else None)
+    store.change("api", lambda record, _: record | {"mean_call_ms": 100} if record else None)
     line = line_at(store, "a")
     _granted_to(line, Waiter())
     waiters = [Waiter() for _ in range(5)]
@@ -147,13 +147,13 @@ def test_the_time_to_go_is_of_the_same_caller_as_the_place() -> None:
         line.join(waiter, CALL)
     ask(line)
     waits = [line.wait_of(each) for each in waiters]
-    assert [(each["ahead"], each["eta"]) for each in waits if each] == [(n, 100 * (n + 1)) for n in range(5)]
+    assert [(each["ahead_count"], each["eta_ms"]) for each in waits if each] == [(n, 100 * (n + 1)) for n in range(5)]
 
 
 def granted_line(windows: Sequence[Window] = (), *, store: MemoryLimits | None = None) -> tuple[Line, Call]:
     store = store or MemoryLimits()
     limit = Limit("api", in_flight=4, windows=windows)
-    layer = {"name": "code", "values": actions.values_of(limit), "until": -1, "at": 0, "who": "", "note": ""}
+    layer = {"name": "code", "values": actions.values_of(limit), "ends_at": -1, "set_at": 0, "set_by": "", "note": ""}
     store.change("api", lambda record, raw: actions.configured(record, "api", layer, raw))  # type: ignore[arg-type]
     line = line_at(store, "a")
     line.join(Waiter(), CALL)
@@ -170,7 +170,7 @@ def test_a_grant_may_be_used_late_where_no_window_counts_calls() -> None:
 
 def test_a_grant_from_before_a_pause_or_a_refusal_must_be_fresh() -> None:
     line, call = granted_line()
-    line.refused({"kind": "cooldown", "at": call.at, "wait": -1, "jitter": 0})
+    line.refused({"kind": "cooldown", "granted_at": call.at, "wait_ms": -1, "jitter_permille": 0})
     assert line.late_s(call) == 0.25
     store = MemoryLimits()
     line, call = granted_line(store=store)
@@ -184,7 +184,7 @@ def test_a_grant_from_before_a_pause_or_a_refusal_must_be_fresh() -> None:
 def test_a_grant_from_before_a_loss_must_be_fresh() -> None:
     store = MemoryLimits()
     line, call = granted_line(store=store)
-    store.change("api", lambda record, _: record | {"gen": record["gen"] + 1} if record else None)
+    store.change("api", lambda record, _: record | {"generation": record["generation"] + 1} if record else None)
     assert line.late_s(call) == 2.0
     ask(line)
     assert line.late_s(call) == 0.25
@@ -195,7 +195,7 @@ def test_a_grant_that_an_older_program_made_must_be_fresh() -> None:
     waiter = Waiter()
     line.join(waiter, CALL)
     run = line.ask(0.0)["runs"][0]["id"]
-    line.granted([{"g": 2, "run": run, "count": 1, "first": 2, "at": 0}], 0.0)
+    line.granted([{"number": 2, "run_id": run, "call_count": 1, "first_call_id": 2, "granted_at": 0}], 0.0)
     assert isinstance(waiter.result, Call)
     assert line.late_s(waiter.result) == 0.25
 

@@ -17,8 +17,8 @@ AT = 1_800_000_000.0
 
 
 def asked(record: Record, sid: str, count: int, *, label: str = "", now: int = NOW, **units: int) -> None:
-    seat = record["seats"].get(sid)
-    ask = ask_of(sid, n=seat["n"] + 1 if seat else 1, runs=[wish(1, count, units, label=label)])
+    seat = record["sessions"].get(sid)
+    ask = ask_of(sid, n=seat["request_number"] + 1 if seat else 1, runs=[wish(1, count, units, label=label)])
     admission.decide(record, ask, now)
 
 
@@ -45,22 +45,30 @@ def test_the_time_of_a_window_is_that_of_one_who_takes_every_grant_as_soon_as_it
     asked(record, "line", ahead + 1, now=now)
     started = []
     for _ in range(ahead + 20):
-        seat = record["seats"]["line"]
-        started = [call["at"] for call in seat["calls"]]
+        seat = record["sessions"]["line"]
+        started = [call["granted_at"] for call in seat["calls"]]
         if len(started) == ahead + 1:
             break
         left = ahead + 1 - len(started)
         answer = admission.decide(
-            record, ask_of("line", n=seat["n"] + 1, heard=seat["g"], runs=[wish(1, left)], seen=-1), now
+            record,
+            ask_of(
+                "line",
+                n=seat["request_number"] + 1,
+                confirmed_grant_number=seat["grant_number"],
+                runs=[wish(1, left)],
+                seen_at=-1,
+            ),
+            now,
         )
-        now += answer["waits"][0]["again"] if answer["waits"] else 0
+        now += answer["waits"][0]["ask_again_in_ms"] if answer["waits"] else 0
     assert started[-1] == NOW + 500 + round(foretold * 1000)
 
 
 def test_calls_in_flight_are_foretold_by_how_long_calls_take() -> None:
     record = record_of(5)
     asked(record, "a", 5)
-    record["mean"] = 10_000
+    record["mean_call_ms"] = 10_000
     found = view(record, ahead=9)
     # Ten have to end before it, five at a time.
     assert (found.eta_s, found.mean_call_s) == (20.0, 10.0)
@@ -75,22 +83,22 @@ def test_calls_in_flight_are_foretold_by_how_long_calls_take() -> None:
 def test_the_slot_of_one_who_fell_silent_is_free_when_its_call_has_to_end_and_that_comes_nearer() -> None:
     record = record_of(1)
     asked(record, "killed", 1)
-    (call,) = record["seats"]["killed"]["calls"]
-    silent_at = record["seats"]["killed"]["until"]
+    (call,) = record["sessions"]["killed"]["calls"]
+    silent_at = record["sessions"]["killed"]["ends_at"]
     for mean in (0, 2000):
-        record["mean"] = mean
-        for now in (silent_at, silent_at + 10_000, call["until"] - 1):
-            assert view(deepcopy(record), now=now).eta_s == (call["until"] - now) / 1000
-        assert view(deepcopy(record), now=call["until"]).eta_s == 0.0
+        record["mean_call_ms"] = mean
+        for now in (silent_at, silent_at + 10_000, call["call_until"] - 1):
+            assert view(deepcopy(record), now=now).eta_s == (call["call_until"] - now) / 1000
+        assert view(deepcopy(record), now=call["call_until"]).eta_s == 0.0
     # As long as it may be alive, its call takes as long as others, but no longer than it may.
-    record["mean"] = 0
-    assert view(deepcopy(record), now=NOW + 9000).eta_s == min(60.0, (call["until"] - NOW - 9000) / 1000)
+    record["mean_call_ms"] = 0
+    assert view(deepcopy(record), now=NOW + 9000).eta_s == min(60.0, (call["call_until"] - NOW - 9000) / 1000)
 
 
 def test_places_that_workers_hold_in_line_for_these_same_tasks_are_not_counted_twice() -> None:
     record = record_of(1)
     asked(record, "a", 1)
-    record["mean"] = 1000
+    record["mean_call_ms"] = 1000
     alone = [view(record, ahead=ahead).eta_s for ahead in (0, 2, 7)]
     asked(record, "worker", 4, label="call")
     assert [view(record, ahead=ahead).eta_s for ahead in (0, 2, 7)] == alone == [1.0, 3.0, 8.0]
@@ -99,7 +107,7 @@ def test_places_that_workers_hold_in_line_for_these_same_tasks_are_not_counted_t
 def test_others_in_line_come_first_where_they_stand_before_its_kind() -> None:
     record = record_of(1)
     asked(record, "a", 1)
-    record["mean"] = 1000
+    record["mean_call_ms"] = 1000
     asked(record, "other", 3, label="else")
     asked(record, "worker", 2, label="call")
     asked(record, "late", 5, label="else")
@@ -122,7 +130,7 @@ def test_the_units_of_others_in_line_are_used_up_before_its_own() -> None:
 def test_tasks_that_a_worker_has_in_hand_come_before_those_that_are_not_claimed() -> None:
     record = record_of(1)
     asked(record, "a", 1, label="call")
-    record["mean"] = 1000
+    record["mean_call_ms"] = 1000
     asked(record, "worker", 2, label="call")
     assert view(record, running=1).eta_s == 1.0
     assert view(record, running=3).eta_s == 3.0
@@ -164,7 +172,7 @@ def test_a_full_window_is_named_with_the_instant_that_it_opens() -> None:
 )
 def test_a_cool_down_is_named_with_its_level_and_its_end(kind: str, text: str) -> None:
     record = record_of(5)
-    record["cool"] |= {"kind": kind, "until": NOW + 8000, "began": NOW, "level": 2, "ramp": -1}
+    record["cooldown"] |= {"kind": kind, "ends_at": NOW + 8000, "began_at": NOW, "level": 2, "ramp_began_at": -1}
     found = view(record)
     (gate,) = found.gates
     assert (gate.reason, gate.text, gate.until) == (WaitReason(kind), f"limit 'api' {text}", AT + 8)
@@ -173,7 +181,7 @@ def test_a_cool_down_is_named_with_its_level_and_its_end(kind: str, text: str) -
 
 def test_a_ramp_that_gives_nothing_now_says_when_it_gives_more() -> None:
     record = record_of(5)
-    record["cool"] |= {"kind": "cooldown", "until": NOW, "began": NOW - 9000, "level": 1, "ramp": -1}
+    record["cooldown"] |= {"kind": "cooldown", "ends_at": NOW, "began_at": NOW - 9000, "level": 1, "ramp_began_at": -1}
     asked(record, "a", 2)
     (gate,) = view(record).gates
     assert (gate.reason, gate.binds, gate.until) == (WaitReason.LIMIT, "ramp", AT + 1)
@@ -200,7 +208,7 @@ def test_a_bound_of_0_is_a_pause_that_no_resume_ends() -> None:
 
 def test_a_store_that_forgot_is_said_to_hold_back() -> None:
     record = record_of(5)
-    record["hold"] = NOW + 60_000
+    record["held_back_until"] = NOW + 60_000
     (gate,) = view(record).gates
     assert (gate.reason, gate.binds, gate.until) == (WaitReason.LIMIT, "relearning", AT + 60)
 

@@ -15,7 +15,7 @@ from tests.unit.rules.limit_builders import NOW, ask_of, wish
 
 def layer(name: str = "code", until: int = -1, **values: Any) -> Layer:  # noqa: ANN401 - any field
     stored = limit_actions.checked(values)
-    return {"name": name, "values": stored, "until": until, "at": NOW, "who": "ann", "note": ""}
+    return {"name": name, "values": stored, "ends_at": until, "set_at": NOW, "set_by": "ann", "note": ""}
 
 
 def put(record: Record | None, name: str = "code", until: int = -1, **values: Any) -> Record:  # noqa: ANN401 - any field
@@ -25,7 +25,7 @@ def put(record: Record | None, name: str = "code", until: int = -1, **values: An
 
 
 def used(record: Record, name: str) -> int:
-    return record["logs"][name]["sum"]
+    return record["window_logs"][name]["sum"]
 
 
 def test_a_definition_is_kept_by_what_differs_from_the_defaults() -> None:
@@ -103,47 +103,52 @@ def test_terms_are_whole_milliseconds_never_shorter_than_was_said() -> None:
     )
     assert limit_actions.terms_of(limit) == {
         "in_flight": -1,
-        "windows": [{"n": 9, "per": 2, "unit": "pages"}],
-        "call": 100,
-        "lease": 300,
-        "beat": 100,
-        "start": 11,
-        "transit": 0,
-        "stops": 1,
-        "backoff": [1001],
-        "longest": 7000,
-        "breaker": 3,
-        "down": "share",
-        "share": 4,
+        "windows": [{"n": 9, "per_ms": 2, "unit": "pages"}],
+        "call_timeout_ms": 100,
+        "lease_ms": 300,
+        "heartbeat_ms": 100,
+        "start_within_ms": 11,
+        "transit_ms": 0,
+        "stops_on_disconnect": 1,
+        "cooldown_steps_ms": [1001],
+        "max_cooldown_ms": 7000,
+        "breaker_after": 3,
+        "when_store_down": "share",
+        "share_processes": 4,
     }
-    assert limit_actions.terms_of(Limit("api", 3))["stops"] == 0
+    assert limit_actions.terms_of(Limit("api", 3))["stops_on_disconnect"] == 0
     assert limit_actions.terms_of(Limit("api", 3))["in_flight"] == 3
 
 
 @pytest.mark.parametrize(("call_timeout_s", "call"), [(60.0000000001, 60_000), (60.000000001, 60_001), (60.0, 60_000)])
 def test_less_than_a_nanosecond_is_noise(call_timeout_s: float, call: int) -> None:
-    assert limit_actions.terms_of(Limit("api", 1, call_timeout_s=call_timeout_s))["call"] == call
+    assert limit_actions.terms_of(Limit("api", 1, call_timeout_s=call_timeout_s))["call_timeout_ms"] == call
 
 
 def test_the_first_layer_makes_the_record() -> None:
     record = put(None, in_flight=5)
-    assert (record["v"], record["tv"], record["hold"], record["last"]) == (1, 1, 0, NOW)
-    assert [era["until"] for era in record["eras"]] == [-1]
+    assert (record["version"], record["terms_version"], record["held_back_until"], record["last_step_at"]) == (
+        1,
+        1,
+        0,
+        NOW,
+    )
+    assert [era["ends_at"] for era in record["eras"]] == [-1]
     assert [each["name"] for each in record["layers"]] == ["code"]
 
 
 def test_one_who_remembers_a_limit_that_is_gone_makes_it_with_a_hold() -> None:
     record = limit_actions.configured(None, "api", layer(in_flight=5), NOW, version=70)
     assert record is not None
-    assert (record["v"], record["hold"]) == (71, NOW + 62_050)
+    assert (record["version"], record["held_back_until"]) == (71, NOW + 62_050)
     assert limit_actions.configured(record, "api", layer(in_flight=6), NOW, version=99) is record
-    assert record["hold"] == NOW + 62_050
+    assert record["held_back_until"] == NOW + 62_050
 
 
 def test_a_layer_replaces_the_one_of_its_name() -> None:
     record = put(put(None, in_flight=5), in_flight=7)
     assert [each["values"] for each in record["layers"]] == [{"in_flight": 7}]
-    assert (record["v"], record["tv"]) == (2, 2)
+    assert (record["version"], record["terms_version"]) == (2, 2)
 
 
 def test_a_layer_that_says_the_same_for_good_is_nothing_new() -> None:
@@ -168,7 +173,7 @@ def test_a_layer_for_a_while_is_always_new_and_so_is_one_that_has_ended() -> Non
 
 def test_terms_change_by_themselves_when_layers_end() -> None:
     record = put(put(put(None, in_flight=5), "operator", NOW + 20, in_flight=3), "override", NOW + 10, in_flight=1)
-    assert [(era["until"], era["terms"]["in_flight"]) for era in record["eras"]] == [
+    assert [(era["ends_at"], era["terms"]["in_flight"]) for era in record["eras"]] == [
         (NOW + 10, 1),
         (NOW + 20, 3),
         (-1, 5),
@@ -188,7 +193,7 @@ def test_a_layer_can_be_cleared_but_not_the_last() -> None:
     record = put(put(None, in_flight=5), "override", in_flight=1)
     assert limit_actions.cleared(record, "api", "file", NOW) is None
     assert limit_actions.cleared(record, "api", "override", NOW) is record
-    assert (record["eras"][0]["terms"]["in_flight"], record["tv"], record["v"]) == (5, 3, 3)
+    assert (record["eras"][0]["terms"]["in_flight"], record["terms_version"], record["version"]) == (5, 3, 3)
     with pytest.raises(BadInput, match="api"):
         limit_actions.cleared(record, "api", "code", NOW)
 
@@ -203,27 +208,27 @@ def test_a_layer_without_which_nothing_is_bounded_cannot_be_cleared() -> None:
 
 def test_a_changed_window_keeps_its_log_and_a_new_one_takes_the_longest_of_its_unit() -> None:
     record = put(None, windows=[Window(9, 1), Window(9, 60), Window(99, 10, "pages")])
-    record["logs"] = {
-        "calls/1000": {"sum": 1, "items": [NOW, 1]},
-        "calls/60000": {"sum": 5, "items": [NOW - 9, 4, NOW, 1]},
-        "pages/10000": {"sum": 7, "items": [NOW, 7]},
+    record["window_logs"] = {
+        "calls/1000": {"sum": 1, "entries": [NOW, 1]},
+        "calls/60000": {"sum": 5, "entries": [NOW - 9, 4, NOW, 1]},
+        "pages/10000": {"sum": 7, "entries": [NOW, 7]},
     }
     windows = [Window(3, 1), Window(9, 30), Window(9, 600), Window(9, 5, "pages"), Window(9, 1, "words")]
     record = put(record, windows=windows)
-    assert {name: log["sum"] for name, log in record["logs"].items()} == {
+    assert {name: log["sum"] for name, log in record["window_logs"].items()} == {
         "calls/1000": 1,
         "calls/30000": 5,
         "calls/600000": 5,
         "pages/5000": 7,
         "words/1000": 0,
     }
-    record["logs"]["calls/30000"]["items"].clear()
-    assert record["logs"]["calls/600000"]["items"] == [NOW - 9, 4, NOW, 1]
+    record["window_logs"]["calls/30000"]["entries"].clear()
+    assert record["window_logs"]["calls/600000"]["entries"] == [NOW - 9, 4, NOW, 1]
 
 
 def test_windows_of_all_terms_to_come_have_a_log() -> None:
     record = put(put(None, windows=[Window(9, 1)]), "override", NOW + 9, windows=[Window(9, 5)])
-    assert sorted(record["logs"]) == ["calls/1000", "calls/5000"]
+    assert sorted(record["window_logs"]) == ["calls/1000", "calls/5000"]
 
 
 def test_a_limit_that_is_new_has_no_earlier_grants_to_wait_for() -> None:
@@ -234,7 +239,7 @@ def test_a_limit_that_is_new_has_no_earlier_grants_to_wait_for() -> None:
 def test_a_log_of_terms_that_are_over_is_not_taken_up_again() -> None:
     record = put(put(None, windows=[Window(9, 1)]), "override", NOW + 9, windows=[Window(9, 5)])
     admission.decide(record, ask_of(runs=[wish(count=2)]), NOW)
-    admission.decide(record, ask_of(n=2, heard=1, runs=[wish(2, 3)]), NOW + 9)
+    admission.decide(record, ask_of(n=2, confirmed_grant_number=1, runs=[wish(2, 3)]), NOW + 9)
     assert (used(record, "calls/1000"), used(record, "calls/5000")) == (5, 2)
     record = limit_actions.configured(record, "api", layer("override", NOW + 90, windows=[Window(9, 5)]), NOW + 10)  # type: ignore[assignment]
     assert used(record, "calls/5000") == 5
@@ -243,42 +248,47 @@ def test_a_log_of_terms_that_are_over_is_not_taken_up_again() -> None:
 def test_a_pause_is_for_good_or_for_a_while() -> None:
     record = put(None, in_flight=5)
     assert limit_actions.paused(record, NOW, for_ms=None, note="why") is record
-    assert (record["paused"], record["note"], record["v"]) == (0, "why", 2)
+    assert (record["paused_until"], record["pause_note"], record["version"]) == (0, "why", 2)
     limit_actions.paused(record, NOW + 5, for_ms=10, note="")
-    assert (record["paused"], record["last"]) == (NOW + 15, NOW + 5)
+    assert (record["paused_until"], record["last_step_at"]) == (NOW + 15, NOW + 5)
 
 
 def test_resuming_ends_a_pause_and_a_rest() -> None:
     record = limit_actions.paused(put(None, in_flight=5), NOW, for_ms=None, note="why")
-    record["cool"] |= {"kind": "quota", "until": NOW + 99, "ramp": -1}
+    record["cooldown"] |= {"kind": "quota", "ends_at": NOW + 99, "ramp_began_at": -1}
     limit_actions.resumed(record, NOW + 1)
-    assert (record["paused"], record["note"], record["v"], record["last"]) == (-1, "", 3, NOW + 1)
-    assert record["cool"] == cooldown.none()
+    assert (record["paused_until"], record["pause_note"], record["version"], record["last_step_at"]) == (
+        -1,
+        "",
+        3,
+        NOW + 1,
+    )
+    assert record["cooldown"] == cooldown.none()
 
 
 def test_a_reset_drops_the_dead_and_counts_their_calls() -> None:
     record = put(None, in_flight=9)
     admission.decide(record, ask_of("a", runs=[wish(count=2)]), NOW)
     admission.decide(record, ask_of("b", runs=[wish(count=3)]), NOW + 1)
-    record["hold"] = NOW + 99
+    record["held_back_until"] = NOW + 99
     _, count = limit_actions.forgotten(record, NOW + 15_000, everything=False)
-    assert (count, sorted(record["seats"]), record["hold"], record["v"]) == (2, ["b"], NOW + 99, 4)
-    assert len(record["seats"]["b"]["out"]) == 1
+    assert (count, sorted(record["sessions"]), record["held_back_until"], record["version"]) == (2, ["b"], NOW + 99, 4)
+    assert len(record["sessions"]["b"]["unconfirmed"]) == 1
 
 
 def test_a_reset_of_everything_leaves_the_line_and_nothing_else() -> None:
     record = put(None, in_flight=2, windows=[Window(9, 60)])
     admission.decide(record, ask_of("dead", runs=[wish(count=1)]), NOW)
     admission.decide(record, ask_of("b", runs=[wish(count=3)]), NOW + 1)
-    record["hold"] = NOW + 99
-    record["cool"] |= {"kind": "quota", "until": NOW + 99}
+    record["held_back_until"] = NOW + 99
+    record["cooldown"] |= {"kind": "quota", "ends_at": NOW + 99}
     changed, count = limit_actions.forgotten(record, NOW + 15_000, everything=True)
     assert changed is record
-    assert (count, sorted(record["seats"]), record["hold"]) == (2, ["b"], 0)
-    assert (record["seats"]["b"]["calls"], record["seats"]["b"]["out"]) == ([], [])
-    assert record["seats"]["b"]["runs"][0]["count"] == 2
-    assert record["logs"] == {"calls/60000": {"sum": 0, "items": []}}
-    assert record["cool"] == cooldown.none()
+    assert (count, sorted(record["sessions"]), record["held_back_until"]) == (2, ["b"], 0)
+    assert (record["sessions"]["b"]["calls"], record["sessions"]["b"]["unconfirmed"]) == ([], [])
+    assert record["sessions"]["b"]["runs"][0]["caller_count"] == 2
+    assert record["window_logs"] == {"calls/60000": {"sum": 0, "entries": []}}
+    assert record["cooldown"] == cooldown.none()
 
 
 def test_a_heartbeat_that_follows_from_its_lease_is_not_kept_and_follows_the_next_lease() -> None:

@@ -26,8 +26,8 @@ def test_a_refusal_cools_its_tenant_down_and_a_second_tenant_confirms_it() -> No
 def test_a_refusal_that_names_no_pause_takes_the_first_step() -> None:
     record = record_of()
     assert reports.report(record, TERMS, "ann", 0, NOW) is None
-    assert reports.left(record, "ann", NOW) == TERMS["backoff"][0]
-    assert reports.report(record, TERMS, "bob", -1, NOW) == TERMS["backoff"][0]
+    assert reports.left(record, "ann", NOW) == TERMS["cooldown_steps_ms"][0]
+    assert reports.report(record, TERMS, "bob", -1, NOW) == TERMS["cooldown_steps_ms"][0]
 
 
 def test_failures_in_a_row_cool_their_tenant_down_longer_with_each() -> None:
@@ -80,7 +80,7 @@ def test_a_row_that_is_too_short_confirms_nothing(first: int) -> None:
 
 def test_the_last_call_of_all_others_confirms_failures_but_no_refusal() -> None:
     record = record_of()
-    record["cool"]["fails"] = 1
+    record["cooldown"]["failure_count"] = 1
     assert failing(record, "ann", NOW, NOW, NOW) == [None, None, 2_000]
     assert reports.report(record, TERMS, "ann", 1_000, NOW) is None
 
@@ -94,8 +94,8 @@ def test_without_a_breaker_failures_cool_nobody_down() -> None:
 def test_every_report_is_a_new_version_of_the_record() -> None:
     record = record_of()
     reports.failed(record, TERMS, "ann", NOW)
-    assert record["v"] == 1
+    assert record["version"] == 1
     reports.worked(record, "ann")
-    assert record["v"] == 2
+    assert record["version"] == 2
     reports.report(record, TERMS, "ann", 1, NOW)
-    assert record["v"] == 3
+    assert record["version"] == 3

@@ -3,20 +3,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.model.limit_record import Log
+from forebay.model.limit_record import WindowLog
 from forebay.rules import window_log as logs
 from forebay.rules.window_log import MAX_ENTRIES
 
-BOUND = {"n": 5, "per": 1000, "unit": "pages"}
+BOUND = {"n": 5, "per_ms": 1000, "unit": "pages"}
 WIDE = 10 * MAX_ENTRIES
 """With steps of 10."""
 
 
-def log(*items: int) -> Log:
-    return {"sum": sum(items[1::2]), "items": [*items]}
+def log(*items: int) -> WindowLog:
+    return {"sum": sum(items[1::2]), "entries": [*items]}
 
 
-def full(*, every: int = 10) -> Log:
+def full(*, every: int = 10) -> WindowLog:
     """As many entries as are kept exactly, one each so many milliseconds."""
     return log(*(number for at in range(MAX_ENTRIES) for number in (at * every, 1)))
 
@@ -26,7 +26,7 @@ def test_a_log_is_named_by_unit_and_length() -> None:
 
 
 def test_a_grant_counts_for_the_window_the_delays_before_arrival_and_one_more() -> None:
-    assert logs.width(BOUND, {"start": 20, "transit": 3}) == 1024  # type: ignore[arg-type,typeddict-item]
+    assert logs.width(BOUND, {"start_within_ms": 20, "transit_ms": 3}) == 1024  # type: ignore[arg-type,typeddict-item]
 
 
 def test_entries_leave_when_their_time_is_over_and_not_a_millisecond_before() -> None:
@@ -50,51 +50,51 @@ def test_up_to_so_many_entries_nothing_is_joined() -> None:
     kept = log()
     for at in range(MAX_ENTRIES):
         logs.add(kept, at, 1, WIDE)
-    assert len(kept["items"]) == 2 * MAX_ENTRIES
+    assert len(kept["entries"]) == 2 * MAX_ENTRIES
 
 
 def test_more_entries_are_joined_by_steps_at_their_latest_instants() -> None:
     kept = full(every=5)
     logs.add(kept, 5 * MAX_ENTRIES, 1, WIDE)
     assert kept["sum"] == MAX_ENTRIES + 1
-    assert kept["items"][:6] == [5, 2, 15, 2, 25, 2]
-    assert kept["items"][-2:] == [5 * MAX_ENTRIES, 1]
+    assert kept["entries"][:6] == [5, 2, 15, 2, 25, 2]
+    assert kept["entries"][-2:] == [5 * MAX_ENTRIES, 1]
 
 
 def test_a_full_log_takes_what_comes_in_its_last_step_without_being_joined_anew() -> None:
     kept = full()
-    last = kept["items"][-2]
+    last = kept["entries"][-2]
     logs.add(kept, last + 9, 4, WIDE)
-    assert kept["items"][-2:] == [last + 9, 5]
-    assert len(kept["items"]) == 2 * MAX_ENTRIES
-    assert kept["items"][0] == 0
+    assert kept["entries"][-2:] == [last + 9, 5]
+    assert len(kept["entries"]) == 2 * MAX_ENTRIES
+    assert kept["entries"][0] == 0
 
 
 def test_a_full_log_is_joined_only_when_a_step_is_over() -> None:
     kept = full(every=5)
     logs.add(kept, 5 * MAX_ENTRIES - 1, 4, WIDE)
-    assert kept["items"][:4] == [0, 1, 5, 1]
-    assert kept["items"][-2:] == [5 * MAX_ENTRIES - 1, 5]
+    assert kept["entries"][:4] == [0, 1, 5, 1]
+    assert kept["entries"][-2:] == [5 * MAX_ENTRIES - 1, 5]
 
 
 def test_the_units_of_a_step_are_joined_each_with_its_own() -> None:
     kept = log(*(number for at in range(MAX_ENTRIES) for number in (at * 5, at + 1)))
     logs.add(kept, 5 * MAX_ENTRIES, 9, WIDE)
-    assert kept["items"][:6] == [5, 1 + 2, 15, 3 + 4, 25, 5 + 6]
-    assert sum(kept["items"][1::2]) == kept["sum"]
+    assert kept["entries"][:6] == [5, 1 + 2, 15, 3 + 4, 25, 5 + 6]
+    assert sum(kept["entries"][1::2]) == kept["sum"]
 
 
 def test_a_full_log_that_cannot_be_joined_grows_by_less_than_it_had() -> None:
     kept = full()
-    last = kept["items"][-2]
+    last = kept["entries"][-2]
     logs.add(kept, last + 10, 1, WIDE)
-    assert kept["items"][-4:] == [last, 1, last + 10, 1]
+    assert kept["entries"][-4:] == [last, 1, last + 10, 1]
 
 
 def test_a_short_window_is_joined_by_single_milliseconds_at_least() -> None:
     kept = full(every=1)
     logs.add(kept, MAX_ENTRIES, 1, 100)
-    assert len(kept["items"]) == 2 * MAX_ENTRIES + 2
+    assert len(kept["entries"]) == 2 * MAX_ENTRIES + 2
 
 
 @given(
@@ -111,8 +111,8 @@ def test_a_joined_log_never_counts_too_little_nor_much_too_long(steps: list[tupl
         at_least = sum(units for at, units in exact if at + wide > now)
         at_most = sum(units for at, units in exact if at + wide + max(1, wide // MAX_ENTRIES) > now)
         assert at_least <= kept["sum"] <= at_most
-        assert kept["sum"] == sum(kept["items"][1::2])
-        assert len(kept["items"]) <= 4 * MAX_ENTRIES
+        assert kept["sum"] == sum(kept["entries"][1::2])
+        assert len(kept["entries"]) <= 4 * MAX_ENTRIES
 
 
 def test_units_are_taken_back_from_their_own_instant() -> None:

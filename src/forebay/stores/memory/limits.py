@@ -39,8 +39,8 @@ class MemoryLimits:
             # Copies: a grant that is not confirmed yet may still grow.
             answer["grants"] = [grant.copy() for grant in answer["grants"]]
             told = [
-                (self._wakes[sid], [grant.copy() for grant in record["seats"][sid]["out"]])
-                for sid in answer["wakes"]
+                (self._wakes[sid], [grant.copy() for grant in record["sessions"][sid]["unconfirmed"]])
+                for sid in answer["woken_session_ids"]
                 if sid in self._wakes
             ]
         for wake, grants in told:

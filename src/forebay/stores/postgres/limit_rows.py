@@ -256,8 +256,15 @@ def write(link: Link, limit: int, changes: Changes | Beat, told: Sequence[Told] 
     tells = [_statement(link, "tell", *each) for each in told]
     if isinstance(changes, Beat):
         session = changes.session
-        fields = (session.sid, session.until, session.due, session.n, session.g, session.next)
-        _say(link, _statement(link, "put_beat", limit, changes.last, *fields), b"COMMIT")
+        fields = (
+            session.session_id,
+            session.ends_at,
+            session.due_at,
+            session.request_number,
+            session.grant_number,
+            session.next_call_id,
+        )
+        _say(link, _statement(link, "put_beat", limit, changes.last_step_at, *fields), b"COMMIT")
         return
     change = changes.header
     statements = [
@@ -265,10 +272,10 @@ def write(link: Link, limit: int, changes: Changes | Beat, told: Sequence[Told] 
             link,
             "put",
             limit,
-            change.last,
-            change.offset,
-            change.virtual,
-            change.placed,
+            change.last_step_at,
+            change.clock_offset_ms,
+            change.virtual_time,
+            change.placed_run_count,
             change.head,
             _list(changes.dropped_sessions),
             _list(changes.sessions),
@@ -295,7 +302,15 @@ def _list(rows: Sequence[object]) -> str:
 def add(link: Link, key: Key, changes: Changes) -> bool:
     """Whether there was none; ends the transaction."""
     change = changes.header
-    fields = (change.last, change.offset, change.virtual, change.placed, change.head, change.eras, change.people)
+    fields = (
+        change.last_step_at,
+        change.clock_offset_ms,
+        change.virtual_time,
+        change.placed_run_count,
+        change.head,
+        change.eras,
+        change.people,
+    )
     (added,) = _say(link, _statement(link, "add", *key, *fields))
     if added.ntuples == 0:
         link.say(b"COMMIT")

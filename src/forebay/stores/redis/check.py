@@ -9,7 +9,7 @@ from forebay.rules import limit_state as state
 from forebay.stores.redis import codec
 
 if TYPE_CHECKING:
-    from forebay.model.limit_record import Record, Run, Seat
+    from forebay.model.limit_record import LimitSession, Record, WaitingRun
 
 Place = list[object]
 
@@ -27,57 +27,58 @@ def problems(reply: bytes) -> list[str]:
         for name, count in expected.items()
         if counts[name] != count
     ]
-    sums = {name: sum(log["items"][1::2]) for name, log in record["logs"].items()}
-    if (counts["sums"] or {}) != sums:
-        wrong.append(f"the header sums up {counts['sums']}, not {sums}")
-    if ends != (dues := {sid: seat["due"] for sid, seat in record["seats"].items()}):
+    sums = {name: sum(log["entries"][1::2]) for name, log in record["window_logs"].items()}
+    if (counts["window_sums"] or {}) != sums:
+        wrong.append(f"the header sums up {counts['window_sums']}, not {sums}")
+    if ends != (dues := {sid: seat["due_at"] for sid, seat in record["sessions"].items()}):
         wrong.append(f"sessions are due at {ends}, not {dues}")
     for name, found, silent in (("line", line, False), ("unconfirmed", unconfirmed, True)):
         places = _places(record, silent=silent)
         if sorted(found or []) != places:
             wrong.append(f"{name} holds {found}, not {places}")
-    open_count = sum(len(seat["calls"]) for seat in record["seats"].values())
+    open_count = sum(len(seat["calls"]) for seat in record["sessions"].values())
     if sizes["calls"] != open_count:
         wrong.append(f"{sizes['calls']} calls are kept of which sessions hold {open_count}")
-    latest = max((call["until"] for seat in record["seats"].values() for call in seat["calls"]), default=0)
-    if counts["latest"] < latest:
-        wrong.append(f"the last call is over at {latest}, not {counts['latest']}")
+    latest = max((call["call_until"] for seat in record["sessions"].values() for call in seat["calls"]), default=0)
+    if counts["latest_call_until"] < latest:
+        wrong.append(f"the last call is over at {latest}, not {counts['latest_call_until']}")
     tails: dict[str, int] = {}
     for _, run in _runs(record):
         tails[run["key"]] = tails.get(run["key"], 0) + 1
-    if tails != (kept := {key: tail["runs"] for key, tail in record["tails"].items()}):
+    if tails != (kept := {key: tail["run_count"] for key, tail in record["tails"].items()}):
         wrong.append(f"the tails are of {kept}, not {tails}")
     return wrong
 
 
 def _counts(record: Record) -> dict[str, int]:
-    seats = record["seats"].values()
+    seats = record["sessions"].values()
     return {
-        "seats": len(seats),
-        "alive": sum(seat["due"] == seat["until"] for seat in seats),
-        "silent": sum(bool(seat["out"]) for seat in seats),
-        "runs": sum(len(seat["runs"]) for seat in seats),
-        "waiting": sum(run["count"] for _, run in _runs(record)),
-        "in_line": len(_places(record, silent=False)),
-        "parked": len(_places(record, silent=True)),
-        "used": sum(len(seat["calls"]) for seat in seats),
-        "cut_off": sum(len(seat["calls"]) for sid, seat in record["seats"].items() if state.is_cut_off(sid)),
-        "tails": len(record["tails"]),
+        "session_count": len(seats),
+        "live_session_count": sum(seat["due_at"] == seat["ends_at"] for seat in seats),
+        "unconfirmed_session_count": sum(bool(seat["unconfirmed"]) for seat in seats),
+        "run_count": sum(len(seat["runs"]) for seat in seats),
+        "caller_count": sum(run["caller_count"] for _, run in _runs(record)),
+        "line_run_count": len(_places(record, silent=False)),
+        "parked_run_count": len(_places(record, silent=True)),
+        "in_flight_count": sum(len(seat["calls"]) for seat in seats),
+        "cut_off_count": sum(len(seat["calls"]) for sid, seat in record["sessions"].items() if state.is_cut_off(sid)),
+        "tail_count": len(record["tails"]),
     }
 
 
-def _runs(record: Record) -> list[tuple[str, Run]]:
-    return [(sid, run) for sid, seat in record["seats"].items() for run in seat["runs"]]
+def _runs(record: Record) -> list[tuple[str, WaitingRun]]:
+    return [(sid, run) for sid, seat in record["sessions"].items() for run in seat["runs"]]
 
 
 def _places(record: Record, *, silent: bool) -> list[Place]:
     """Return where the runs stand of those sessions that have to confirm something, or of the others."""
     return sorted(
-        [sid, run["id"], run["count"], run["tag"], run["tick"]]
+        [sid, run["id"], run["caller_count"], run["virtual_start"], run["arrival_number"]]
         for sid, run in _runs(record)
-        if bool(_seat(record, sid)["out"]) is silent and not state.too_large(record["eras"][0]["terms"], run["units"])
+        if bool(_seat(record, sid)["unconfirmed"]) is silent
+        and not state.too_large(record["eras"][0]["terms"], run["units"])
     )
 
 
-def _seat(record: Record, sid: str) -> Seat:
-    return record["seats"][sid]
+def _seat(record: Record, sid: str) -> LimitSession:
+    return record["sessions"][sid]

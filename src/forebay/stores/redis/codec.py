@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from forebay.model.limit_record import Answer, Ask, Grant, Record, Terms
+    from forebay.model.limit_record import Answer, Ask, Grant, Record, Restamp, Terms, Wait
 
-_TEXTS = ("layers", "reports", "asked")
+_TEXTS = ("layers", "reports", "refused_callers")
+_GRANT = ("number", "run_id", "call_count", "first_call_id", "granted_at", "max_age_ms")
+_RESTAMP = ("call_id", "granted_at", "max_age_ms")
+_WAIT = ("ask_again_in_ms", "eta_ms", "ahead_count", "blocked_by")
 _NUMBERS = struct.Struct(">14d")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
@@ -23,66 +26,99 @@ def ask_text(ask: Ask) -> str:
     """A list in the order of header.lua."""
     return _ENCODER.encode(
         [
-            ask["sid"],
-            ask["n"],
-            ask["heard"],
-            ask["next"],
+            ask["session_id"],
+            ask["request_number"],
+            ask["confirmed_grant_number"],
+            ask["next_call_id"],
             ask["label"],
-            ask["seen"],
-            ask["elapsed"],
-            ask["version"],
-            ask["acked"],
-            ask["sure"],
-            ask["tv"],
-            ask["done"],
-            ask["hints"],
-            ask["starts"],
-            ask["runs"],
+            ask["seen_at"],
+            ask["elapsed_ms"],
+            ask["seen_version"],
+            ask["answered_request_number"],
+            ask["is_sure"],
+            ask["terms_version"],
+            [[call["call_id"], call["outcome"], call["units"]] for call in ask["ended_calls"]],
+            [
+                [refusal["kind"], refusal["granted_at"], refusal["wait_ms"], refusal["jitter_permille"]]
+                for refusal in ask["refusals"]
+            ],
+            ask["restamp_call_ids"],
+            [
+                [run["id"], run["key"], run["caller_count"], run["units"], run["label"], run["front"]]
+                for run in ask["runs"]
+            ],
         ]
     )
 
 
 def answer_of(reply: bytes) -> Answer:
     """From numbers and a list, in the order of header.lua."""
-    now, v, gen, tv, lost, others, sessions, used, level, cut_off, offset, shut, began, more = map(
-        int, _NUMBERS.unpack_from(reply)
-    )
+    (
+        now,
+        version,
+        generation,
+        terms_version,
+        session_lost,
+        other_callers,
+        sessions,
+        in_flight,
+        level,
+        cut_off,
+        clock_offset,
+        shut_for,
+        began_at,
+        has_more,
+    ) = map(int, _NUMBERS.unpack_from(reply))
     found: Any = json.loads(reply[_NUMBERS.size :].decode())  # twice as fast as from bytes
     status, *lists = found
-    grants, starts, waits, terms, wakes, sums = (each or [] for each in lists)
-    for wait in waits:
-        wait["by"] = wait["by"] or []
+    grants, restamps, waits, terms, woken, sums = (each or [] for each in lists)
     for each in terms:
         _fill_terms(each)
     return {
         "status": status,
         "now": now,
-        "v": v,
-        "gen": gen,
-        "tv": tv,
-        "lost": lost,
-        "grants": grants,
-        "starts": starts,
-        "waits": waits,
+        "version": version,
+        "generation": generation,
+        "terms_version": terms_version,
+        "session_lost": session_lost,
+        "grants": _grants(grants),
+        "restamps": [cast("Restamp", dict(zip(_RESTAMP, each, strict=True))) for each in restamps],
+        "waits": [_wait(each) for each in waits],
         "terms": terms,
-        "wakes": sorted(wakes),  # the server's locale may have another order
-        "others": others,
-        "sessions": sessions,
-        "used": used,
-        "sums": sums,
-        "level": level,
-        "cut_off": cut_off,
-        "offset": offset,
-        "shut": shut,
-        "began": began,
-        "more": more,
+        "woken_session_ids": sorted(woken),  # the server's locale may have another order
+        "other_caller_count": other_callers,
+        "session_count": sessions,
+        "in_flight_count": in_flight,
+        "window_sums": sums,
+        "cooldown_level": level,
+        "cut_off_count": cut_off,
+        "clock_offset_ms": clock_offset,
+        "shut_for_ms": shut_for,
+        "cooldown_began_at": began_at,
+        "has_more": has_more,
     }
+
+
+def _grants(lists: list[list[int]]) -> list[Grant]:
+    grants = []
+    for each in lists:
+        grant = cast("Grant", dict(zip(_GRANT, each, strict=True)))
+        if grant["max_age_ms"] < 0:
+            del grant["max_age_ms"]
+        grants.append(grant)
+    return grants
+
+
+def _wait(values: list[Any]) -> Wait:
+    wait = cast("Wait", dict(zip(_WAIT, values, strict=True)))
+    wait["blocked_by"] = wait["blocked_by"] or []
+    return wait
 
 
 def told_of(text: bytes) -> tuple[str, list[Grant], int]:
     """What a session is woken with: the limit, its grants, and the time."""
     found: Any = json.loads(text)
-    return found["limit"], found["grants"] or [], found["now"]
+    return found["limit"], _grants(found["grants"] or []), found["now"]
 
 
 def record_text(record: Record) -> str:
@@ -101,17 +137,17 @@ def record_of(text: bytes) -> Record:
     for name in _TEXTS:
         if isinstance(found.get(name), str):
             found[name] = json.loads(found[name])
-    found["layers"] = found["layers"] or []  # that of an older program was a table
+    found["layers"] = found["layers"] or []
     found["eras"] = found["eras"] or []
-    found["logs"] = found["logs"] or {}
-    found["seats"] = found["seats"] or {}
+    found["window_logs"] = found["window_logs"] or {}
+    found["sessions"] = found["sessions"] or {}
     found["tails"] = found["tails"] or {}
     for era in found["eras"]:
         _fill_terms(era["terms"])
-    for log in found["logs"].values():
-        log["items"] = log["items"] or []
-    for seat in found["seats"].values():
-        for name in ("calls", "runs", "out"):
+    for log in found["window_logs"].values():
+        log["entries"] = log["entries"] or []
+    for seat in found["sessions"].values():
+        for name in ("calls", "runs", "unconfirmed"):
             seat[name] = seat[name] or []
         for each in (*seat["calls"], *seat["runs"]):
             each["units"] = each["units"] or {}
@@ -120,4 +156,4 @@ def record_of(text: bytes) -> Record:
 
 def _fill_terms(terms: Terms) -> None:
     terms["windows"] = terms["windows"] or []
-    terms["backoff"] = terms["backoff"] or []
+    terms["cooldown_steps_ms"] = terms["cooldown_steps_ms"] or []

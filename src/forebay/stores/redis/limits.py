@@ -32,9 +32,19 @@ _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
 _READ_AT_ONCE = 200
 # Of a record: what exchanges keep up by themselves, and what a change may set while they go on.
-_KEPT = frozenset({"v", "last", "logs", "hold"})
-_COMPARED = ("gen", "tv", "layers", "paused", "paused_by", "note")
-_PARTS = _KEPT | {"layers", "eras", "tv", "paused", "paused_by", "note", "cool", "asked", "reports"}
+_KEPT = frozenset({"version", "last_step_at", "window_logs", "held_back_until"})
+_COMPARED = ("generation", "terms_version", "layers", "paused_until", "paused_by", "pause_note")
+_PARTS = _KEPT | {
+    "layers",
+    "eras",
+    "terms_version",
+    "paused_until",
+    "paused_by",
+    "pause_note",
+    "cooldown",
+    "refused_callers",
+    "reports",
+}
 
 
 def _read_of(reply: list[bytes]) -> tuple[Record | None, int, bytes]:
@@ -158,8 +168,10 @@ class RedisLimits:
         old, new = dict(before or {}), dict(changed)
         parts = {part for part in (*old, *new) if part not in new or part not in old or old[part] != new[part]}
         key, clock = self._key(limit), (self._clock(), self.shift)
-        by_hand = not parts.isdisjoint({"logs", "hold"}) and "eras" not in parts  # else they follow from the windows
-        if before is None or by_hand or "offset" in parts or not parts <= _PARTS or not parts <= {*new}:
+        by_hand = (
+            not parts.isdisjoint({"window_logs", "held_back_until"}) and "eras" not in parts
+        )  # else they follow from the windows
+        if before is None or by_hand or "clock_offset_ms" in parts or not parts <= _PARTS or not parts <= {*new}:
             return bool(self._swap.run(self._links, key, mark, codec.record_text(changed), *clock))
         if not parts:
             return True
@@ -167,10 +179,12 @@ class RedisLimits:
         patch = codec.parts_text({part: new[part] for part in parts - _KEPT})
         sources = carried = ""
         if "eras" in parts:
-            sources = codec.text(actions.log_sources(before["eras"], changed["eras"], before["logs"]))
+            sources = codec.text(actions.log_sources(before["eras"], changed["eras"], before["window_logs"]))
             carried = codec.text(actions.carry_over(before["eras"], changed["eras"]))
-        raised = changed["v"] - before["v"]
-        found = self._patch.run(self._links, key, same, patch, sources, raised, changed["last"], carried, *clock)
+        raised = changed["version"] - before["version"]
+        found = self._patch.run(
+            self._links, key, same, patch, sources, raised, changed["last_step_at"], carried, *clock
+        )
         return bool(found)
 
     def names(self) -> list[str]:

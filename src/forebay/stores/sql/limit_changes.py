@@ -24,12 +24,12 @@ class GrantedRow(NamedTuple):
     Its other runs wait from then on until it has confirmed; `known` are the ids of those that are written anyway.
     """
 
-    sid: str
-    next: int
-    g: int
-    out: str
-    opened: int
-    known: tuple[int, ...]
+    session_id: str
+    next_call_id: int
+    grant_number: int
+    unconfirmed: str
+    new_call_count: int
+    known_run_ids: tuple[int, ...]
 
 
 class Changes(NamedTuple):
@@ -52,7 +52,7 @@ class Changes(NamedTuple):
 class Beat(NamedTuple):
     """All that a heartbeat writes."""
 
-    last: int
+    last_step_at: int
     session: SessionRow
 
 

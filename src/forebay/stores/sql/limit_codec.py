@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from forebay.model.limit_record import Call, Era, Grant, Log, Record, Run, Seat, Terms
+from forebay.model.limit_record import Era, Grant, GrantedCall, LimitSession, Record, Terms, WaitingRun, WindowLog
 from forebay.rules import limit_state as state
 from forebay.stores.sql.limit_rows import (
     MAY_BE_GRANTED,
@@ -28,8 +28,10 @@ from forebay.stores.sql.limit_rows import (
     encode,
 )
 
-_PEOPLE = ("layers", "note", "paused_by", "reports", "asked")
-_APART = frozenset({"eras", "last", "offset", "virtual", "seats", "tails", "logs", "rest", *_PEOPLE})
+_PEOPLE = ("layers", "pause_note", "paused_by", "reports", "refused_callers")
+_APART = frozenset(
+    {"eras", "last_step_at", "clock_offset_ms", "virtual_time", "sessions", "tails", "window_logs", "rest", *_PEOPLE}
+)
 
 # From rows.
 
@@ -44,23 +46,23 @@ def _text(text: str) -> str:
     return cast("str", decode(text))
 
 
-def run_of(row: RunRow) -> Run:
+def run_of(row: RunRow) -> WaitingRun:
     return {
         "id": row.id,
         "key": _text(row.key),
-        "count": row.callers,
+        "caller_count": row.caller_count,
         "units": dict(_units(row.units)),
         "label": _text(row.label),
-        "tag": row.tag,
-        "tick": row.tick,
+        "virtual_start": row.virtual_start,
+        "arrival_number": row.arrival_number,
     }
 
 
-def call_of(row: CallRow) -> Call:
-    call: Call = {
+def call_of(row: CallRow) -> GrantedCall:
+    call: GrantedCall = {
         "id": row.id,
-        "at": row.at,
-        "until": row.until,
+        "granted_at": row.granted_at,
+        "call_until": row.call_until,
         "units": dict(_units(row.units)),
         "label": _text(row.label),
     }
@@ -69,27 +71,27 @@ def call_of(row: CallRow) -> Call:
     return call
 
 
-def seat_of(rows: SeatRows, session: SessionRow) -> Seat:
-    out: list[Grant] = [] if session.out == "[]" else decode(session.out)
+def seat_of(rows: SeatRows, session: SessionRow) -> LimitSession:
+    out: list[Grant] = [] if session.unconfirmed == "[]" else decode(session.unconfirmed)
     return {
-        "until": session.until,
-        "due": session.due,
-        "n": session.n,
-        "g": session.g,
-        "next": session.next,
+        "ends_at": session.ends_at,
+        "due_at": session.due_at,
+        "request_number": session.request_number,
+        "grant_number": session.grant_number,
+        "next_call_id": session.next_call_id,
         "label": _text(session.label),
         "calls": [call_of(row) for row in rows.calls.values()],
         "runs": [run_of(row) for row in rows.runs.values()],
-        "out": out,
+        "unconfirmed": out,
     }
 
 
-def log_of(entries: bytes) -> Log:
+def log_of(entries: bytes) -> WindowLog:
     try:
         items = list(struct.unpack(f"<{len(entries) // 8}q", entries))
     except struct.error as error:
         raise Unreadable(str(error)) from error
-    return {"sum": sum(items[1::2]), "items": items}
+    return {"sum": sum(items[1::2]), "entries": items}
 
 
 def tail_text(row: TailRow) -> str:
@@ -100,12 +102,12 @@ def plain_record(header: Header, loaded: LoadedHeader) -> Record:
     """Return the record without its parts and without what only people read."""
     record: dict[str, Any] = {
         **loaded.plain,
-        "last": header.last,
-        "offset": header.offset,
-        "virtual": header.virtual,
+        "last_step_at": header.last_step_at,
+        "clock_offset_ms": header.clock_offset_ms,
+        "virtual_time": header.virtual_time,
         "eras": decode(header.eras),
-        "logs": {},
-        "seats": {},
+        "window_logs": {},
+        "sessions": {},
         "tails": {},
     }
     return cast("Record", record)
@@ -117,9 +119,12 @@ def whole_record(header: Header, rows: Rows) -> Record:
     record.update(decode(header.people))
     for sid, seat in rows.seats.items():
         if seat.session is not None:
-            record["seats"][sid] = seat_of(seat, seat.session)
-    record["tails"] = {tail_text(row): {"tag": row.tag, "runs": row.runs} for row in rows.tails.values()}
-    record["logs"] = {name: log_of(entries) for name, entries in rows.windows.items()}
+            record["sessions"][sid] = seat_of(seat, seat.session)
+    record["tails"] = {
+        tail_text(row): {"virtual_finish": row.virtual_finish, "run_count": row.run_count}
+        for row in rows.tails.values()
+    }
+    record["window_logs"] = {name: log_of(entries) for name, entries in rows.windows.items()}
     return record
 
 
@@ -135,53 +140,53 @@ def quoted(text: str) -> str:
     return encode(text)
 
 
-def log_entries(log: Log) -> bytes:
-    items = log["items"]
+def log_entries(log: WindowLog) -> bytes:
+    items = log["entries"]
     return struct.pack(f"<{len(items)}q", *items)
 
 
-def session_row(sid: str, seat: Seat, *, opened: int) -> SessionRow:
+def session_row(sid: str, seat: LimitSession, *, opened: int) -> SessionRow:
     """`opened` is how many calls the session has beside those that the seat has."""
     return SessionRow(
         sid,
-        seat["until"],
-        seat["due"],
-        seat["n"],
-        seat["g"],
-        seat["next"],
+        seat["ends_at"],
+        seat["due_at"],
+        seat["request_number"],
+        seat["grant_number"],
+        seat["next_call_id"],
         quoted(seat["label"]),
         opened + len(seat["calls"]),
-        encode(seat["out"]) if seat["out"] else "[]",
+        encode(seat["unconfirmed"]) if seat["unconfirmed"] else "[]",
     )
 
 
-def run_rows(sid: str, seat: Seat, terms: Terms) -> dict[int, RunRow]:
-    placed = UNCONFIRMED if seat["out"] else MAY_BE_GRANTED
+def run_rows(sid: str, seat: LimitSession, terms: Terms) -> dict[int, RunRow]:
+    placed = UNCONFIRMED if seat["unconfirmed"] else MAY_BE_GRANTED
     return {
         run["id"]: RunRow(
             sid,
             run["id"],
             TOO_LARGE if state.too_large(terms, run["units"]) else placed,
-            run["tag"],
-            run["tick"],
-            run["count"],
+            run["virtual_start"],
+            run["arrival_number"],
+            run["caller_count"],
             units_text(run["units"]),
             quoted(run["key"]),
             quoted(run["label"]),
-            seat["next"],
-            seat["g"],
+            seat["next_call_id"],
+            seat["grant_number"],
         )
         for run in seat["runs"]
     }
 
 
-def call_rows(sid: str, seat: Seat) -> dict[int, CallRow]:
+def call_rows(sid: str, seat: LimitSession) -> dict[int, CallRow]:
     return {
         call["id"]: CallRow(
             sid,
             call["id"],
-            call["at"],
-            call["until"],
+            call["granted_at"],
+            call["call_until"],
             units_text(call["units"]),
             quoted(call.get("key", "")),
             quoted(call["label"]),
@@ -190,7 +195,7 @@ def call_rows(sid: str, seat: Seat) -> dict[int, CallRow]:
     }
 
 
-def rows_of(sid: str, seat: Seat, terms: Terms, *, opened: int = 0) -> SeatRows:
+def rows_of(sid: str, seat: LimitSession, terms: Terms, *, opened: int = 0) -> SeatRows:
     """Return the rows of a session; `opened` is how many calls it has beside those that the seat has."""
     return SeatRows(session_row(sid, seat, opened=opened), run_rows(sid, seat, terms), call_rows(sid, seat))
 
@@ -198,9 +203,9 @@ def rows_of(sid: str, seat: Seat, terms: Terms, *, opened: int = 0) -> SeatRows:
 def all_rows(record: Record) -> Rows:
     terms = placing_terms(record["eras"])
     return Rows(
-        {sid: rows_of(sid, seat, terms) for sid, seat in record["seats"].items()},
-        {key: TailRow(quoted(key), tail["tag"], tail["runs"]) for key, tail in record["tails"].items()},
-        {name: log_entries(log) for name, log in record["logs"].items()},
+        {sid: rows_of(sid, seat, terms) for sid, seat in record["sessions"].items()},
+        {key: TailRow(quoted(key), tail["virtual_finish"], tail["run_count"]) for key, tail in record["tails"].items()},
+        {name: log_entries(log) for name, log in record["window_logs"].items()},
     )
 
 
@@ -212,7 +217,7 @@ def counts_of(rows: Rows) -> Counts:
 
 
 def sums_of(record: Record) -> dict[str, int]:
-    return {name: log["sum"] for name, log in record["logs"].items()}
+    return {name: log["sum"] for name, log in record["window_logs"].items()}
 
 
 _NO_WINDOWS = cast("Terms", {"windows": []})
@@ -228,7 +233,9 @@ def header_of(
 ) -> HeaderChange:
     plain = {name: value for name, value in record.items() if name not in _APART}
     head = encode({"record": plain, "counts": counts, "sums": sums, "latest": latest})
-    change = HeaderChange(record["last"], record["offset"], record["virtual"], counts.placed, head)
+    change = HeaderChange(
+        record["last_step_at"], record["clock_offset_ms"], record["virtual_time"], counts.placed_runs, head
+    )
     if not with_people:
         return change
     people = {name: record[name] for name in _PEOPLE if name in record}  # type: ignore[literal-required]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from forebay.model.limit_record import Ask, Grant, Record, Rest, Run, Seat
+from forebay.model.limit_record import Ask, Grant, LimitSession, Record, Rest, WaitingRun
 from forebay.rules import admission
 from forebay.rules import limit_state as state
 from forebay.stores.sql.limit_codec import log_of, plain_record, quoted, run_of, seat_of, tail_text
@@ -28,7 +28,7 @@ SILENT_READ = state.HEADS
 ENDINGS_READ = state.MOST_ENDINGS + 1
 CHECKED_EVERY = 64
 """So many steps between two that count all rows."""
-_UNCONFIRMED_GRANT: Grant = {"g": 0, "run": 0, "count": 0, "first": 0, "at": 0}
+_UNCONFIRMED_GRANT: Grant = {"number": 0, "run_id": 0, "call_count": 0, "first_call_id": 0, "granted_at": 0}
 
 
 class Forgot(Exception):
@@ -46,32 +46,32 @@ class Wanted(NamedTuple):
 
 
 def wanted(ask: Ask) -> Wanted:
-    cut_off = any(done["outcome"] in {admission.CUT_OFF, admission.TIMED_OUT} for done in ask["done"])
+    cut_off = any(done["outcome"] in {admission.CUT_OFF, admission.TIMED_OUT} for done in ask["ended_calls"])
     return Wanted(
-        ask["sid"],
-        [*{*(done["id"] for done in ask["done"]), *ask["starts"]}],
+        ask["session_id"],
+        [*{*(done["call_id"] for done in ask["ended_calls"]), *ask["restamp_call_ids"]}],
         [*{quoted(wish["key"]) for wish in ask["runs"]}],
-        state.cut_off_sid(ask["sid"]) if cut_off else "",
+        state.cut_off_sid(ask["session_id"]) if cut_off else "",
     )
 
 
 def likely_tag(header: Header, want: Wanted, runs: Sequence[RunRow], tails: Sequence[TailRow]) -> int:
     """Return where the asker's first run will stand, most likely: where it stands, or behind the last of its key."""
-    own = [run.tag for run in runs if run.sid == want.sid]
+    own = [run.virtual_start for run in runs if run.session_id == want.sid]
     if own:
         return min(own)
-    return max([header.virtual, *(tail.tag for tail in tails if tail.key in want.keys[:1])])
+    return max([header.virtual_time, *(tail.virtual_finish for tail in tails if tail.key in want.keys[:1])])
 
 
 def may_only_beat(ask: Ask) -> bool:
-    return ask["n"] == 0 and not ask["done"] and not ask["hints"]
+    return ask["request_number"] == 0 and not ask["ended_calls"] and not ask["refusals"]
 
 
 class Before(NamedTuple):
     """How many runs that are not too large stand before a tag."""
 
-    tag: int
-    runs: int
+    virtual_start: int
+    run_count: int
 
 
 class Totals(NamedTuple):
@@ -121,16 +121,16 @@ class Part(NamedTuple):
         """Return how many of the runs that were read stand before a tag."""
         known = (run for seat in self.known.values() for run in seat.runs.values())
         others = (run for runs in self.places.values() for run in runs.values())
-        return sum(run.tag < tag and run.state != TOO_LARGE for runs in (known, others) for run in runs)
+        return sum(run.virtual_start < tag and run.state != TOO_LARGE for runs in (known, others) for run in runs)
 
 
 def beat_record(header: Header, loaded: LoadedHeader, seat: SeatRows, session: SessionRow) -> Record:
     """Return the record for a heartbeat, which needs its own session and the counts."""
     record = plain_record(header, loaded)
-    record["seats"] = {session.sid: seat_of(seat, session)}
-    record["logs"] = {name: {"sum": count, "items": []} for name, count in loaded.sums.items()}
-    own = seat.counts(session.sid)
-    record["rest"] = _rest(loaded, own._replace(used=0), 0, [])
+    record["sessions"] = {session.session_id: seat_of(seat, session)}
+    record["window_logs"] = {name: {"sum": count, "entries": []} for name, count in loaded.window_sums.items()}
+    own = seat.counts(session.session_id)
+    record["rest"] = _rest(loaded, own._replace(calls=0), 0, [])
     return record
 
 
@@ -143,7 +143,7 @@ def part_record(header: Header, loaded: LoadedHeader, parts: Parts, sid: str) ->
         if rows.session is None:
             raise Forgot
         total = total.changed(Counts(), rows.counts(each))
-        record["seats"][each] = seat_of(rows, rows.session)
+        record["sessions"][each] = seat_of(rows, rows.session)
     opened = _check_calls(known, sid)
     places: dict[str, dict[int, RunRow]] = {}
     total = _add_places(record, places, parts, total)
@@ -151,15 +151,17 @@ def part_record(header: Header, loaded: LoadedHeader, parts: Parts, sid: str) ->
         total = _add_later(record, later, total)
     _load_logs(record, loaded, parts)
     tails = {tail_text(row): row for row in parts.tails}
-    record["tails"] = {key: {"tag": row.tag, "runs": row.runs} for key, row in tails.items()}
+    record["tails"] = {
+        key: {"virtual_finish": row.virtual_finish, "run_count": row.run_count} for key, row in tails.items()
+    }
     is_whole = len(parts.heads) < HEADS_READ
     last = None if is_whole else parts.heads[-1]
-    rest = _rest(loaded, total, 0, [] if last is None else [last.tag, last.tick])
+    rest = _rest(loaded, total, 0, [] if last is None else [last.virtual_start, last.arrival_number])
     _check(record, loaded, parts, total, rest)
     record["rest"] = rest
     part = Part(record, known, places, tails, dict(parts.windows), loaded.counts, opened)
     if parts.before is not None:
-        rest["before"] = parts.before.runs - part.placed_before(parts.before.tag)
+        rest["before_count"] = parts.before.run_count - part.placed_before(parts.before.virtual_start)
     return part
 
 
@@ -167,7 +169,7 @@ def _check_calls(known: Mapping[str, SeatRows], sid: str) -> int:
     """Return how many calls the asker has that were not read."""
     opened = 0
     for each, rows in known.items():
-        missing = rows.session.open - len(rows.calls) if rows.session else 0
+        missing = rows.session.open_call_count - len(rows.calls) if rows.session else 0
         if each == sid:
             opened = missing
         if missing < 0 or (missing and each != sid):
@@ -177,71 +179,80 @@ def _check_calls(known: Mapping[str, SeatRows], sid: str) -> int:
 
 def _add_places(record: Record, places: dict[str, dict[int, RunRow]], parts: Parts, total: Counts) -> Counts:
     """Add sessions of which only places in line are known, as far as a grant needs them."""
-    seats = record["seats"]
+    seats = record["sessions"]
     alive = silent = waiting = 0
     for rows, out in ((parts.heads, False), (parts.silent, True)):
         for row in rows:
             run = run_of(row)
-            waiting += row.callers
-            if row.sid in places:
-                seats[row.sid]["runs"].append(run)
-                places[row.sid][row.id] = row
+            waiting += row.caller_count
+            if row.session_id in places:
+                seats[row.session_id]["runs"].append(run)
+                places[row.session_id][row.id] = row
                 continue
-            places[row.sid] = {row.id: row}
+            places[row.session_id] = {row.id: row}
             alive += 1
             silent += out
-            seats[row.sid] = _bare_seat(row, run, out=out)
+            seats[row.session_id] = _bare_seat(row, run, out=out)
     runs = len(parts.heads) + len(parts.silent)
     return total.changed(
         Counts(),
-        Counts(seats=alive, alive=alive, silent=silent, runs=runs, waiting=waiting, placed=runs),
+        Counts(
+            sessions=alive,
+            live_sessions=alive,
+            unconfirmed_sessions=silent,
+            runs=runs,
+            callers=waiting,
+            placed_runs=runs,
+        ),
     )
 
 
-def _bare_seat(row: RunRow, run: Run, *, out: bool) -> Seat:
+def _bare_seat(row: RunRow, run: WaitingRun, *, out: bool) -> LimitSession:
     return {
-        "until": state.FOREVER,
-        "due": state.FOREVER,
-        "n": 0,
-        "g": row.g,
-        "next": row.next,
+        "ends_at": state.FOREVER,
+        "due_at": state.FOREVER,
+        "request_number": 0,
+        "grant_number": row.grant_number,
+        "next_call_id": row.next_call_id,
         "label": "",
         "calls": [],
         "runs": [run],
-        "out": [_UNCONFIRMED_GRANT] if out else [],
+        "unconfirmed": [_UNCONFIRMED_GRANT] if out else [],
     }
 
 
 def _add_later(record: Record, later: SessionRow, total: Counts) -> Counts:
     """Add the session that is due next, if it is not there yet, as one of which no more than that is known."""
-    seat = record["seats"].get(later.sid)
+    seat = record["sessions"].get(later.session_id)
     if seat is not None:
-        seat["until"], seat["due"] = later.until, later.due
+        seat["ends_at"], seat["due_at"] = later.ends_at, later.due_at
         return total
-    record["seats"][later.sid] = _bare_seat(
-        RunRow(later.sid, 0, 0, 0, 0, 0, "{}", '""', '""', later.next, later.g), cast("Run", {}), out=False
-    ) | {"until": later.until, "due": later.due, "runs": []}
-    is_alive = int(later.due == later.until)
-    return total.changed(Counts(), Counts(seats=1, alive=is_alive))
+    record["sessions"][later.session_id] = _bare_seat(
+        RunRow(later.session_id, 0, 0, 0, 0, 0, "{}", '""', '""', later.next_call_id, later.grant_number),
+        cast("WaitingRun", {}),
+        out=False,
+    ) | {"ends_at": later.ends_at, "due_at": later.due_at, "runs": []}
+    is_alive = int(later.due_at == later.ends_at)
+    return total.changed(Counts(), Counts(sessions=1, live_sessions=is_alive))
 
 
 def _load_logs(record: Record, loaded: LoadedHeader, parts: Parts) -> None:
     for name, entries in parts.windows:
-        record["logs"][name] = log_of(entries)
-    if {name: log["sum"] for name, log in record["logs"].items()} != loaded.sums:
+        record["window_logs"][name] = log_of(entries)
+    if {name: log["sum"] for name, log in record["window_logs"].items()} != loaded.window_sums:
         raise Forgot
 
 
 def _rest(loaded: LoadedHeader, known: Counts, before: int, horizon: list[int]) -> Rest:
     counts = loaded.counts
     return {
-        "used": counts.used - known.used,
-        "cut_off": counts.cut_off - known.cut_off,
-        "latest": loaded.latest,
-        "sessions": counts.alive - known.alive,
-        "waiting": counts.waiting - known.waiting,
-        "runs": counts.runs - known.runs,
-        "before": before,
+        "in_flight_count": counts.calls - known.calls,
+        "cut_off_count": counts.cut_off_calls - known.cut_off_calls,
+        "latest_call_until": loaded.latest_call_until,
+        "session_count": counts.live_sessions - known.live_sessions,
+        "caller_count": counts.callers - known.callers,
+        "run_count": counts.runs - known.runs,
+        "before_count": before,
         "horizon": horizon,
     }
 
@@ -249,13 +260,24 @@ def _rest(loaded: LoadedHeader, known: Counts, before: int, horizon: list[int]) 
 def _check(record: Record, loaded: LoadedHeader, parts: Parts, known: Counts, rest: Rest) -> None:
     """Raise Forgot where the rows are not those that the header counts, as far as can be seen in them."""
     counts = loaded.counts
-    least = (rest["used"], rest["cut_off"], rest["sessions"], rest["waiting"], rest["runs"])
-    if min(least) < 0 or known.seats > counts.seats or known.silent > counts.silent or known.placed > counts.placed:
+    least = (
+        rest["in_flight_count"],
+        rest["cut_off_count"],
+        rest["session_count"],
+        rest["caller_count"],
+        rest["run_count"],
+    )
+    if (
+        min(least) < 0
+        or known.sessions > counts.sessions
+        or known.unconfirmed_sessions > counts.unconfirmed_sessions
+        or known.placed_runs > counts.placed_runs
+    ):
         raise Forgot
-    if len(parts.heads) < HEADS_READ and len(parts.silent) < SILENT_READ and known.placed != counts.placed:
+    if len(parts.heads) < HEADS_READ and len(parts.silent) < SILENT_READ and known.placed_runs != counts.placed_runs:
         raise Forgot
     tails = record["tails"]
-    if any(run["key"] not in tails for seat in record["seats"].values() for run in seat["runs"]):
+    if any(run["key"] not in tails for seat in record["sessions"].values() for run in seat["runs"]):
         raise Forgot
-    if parts.totals is not None and parts.totals != (counts.seats, counts.runs, counts.used, counts.tails):
+    if parts.totals is not None and parts.totals != (counts.sessions, counts.runs, counts.calls, counts.tails):
         raise Forgot

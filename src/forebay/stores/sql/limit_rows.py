@@ -30,40 +30,40 @@ def decode(text: str) -> Any:  # noqa: ANN401 - whatever was encoded
 
 
 class SessionRow(NamedTuple):
-    """One session; `open` is how many calls it has, `out` its grants that it has not confirmed."""
+    """One session; `open_call_count` is how many calls it has, `unconfirmed` its grants that it has not confirmed."""
 
-    sid: str
-    until: int
-    due: int
-    n: int
-    g: int
-    next: int
+    session_id: str
+    ends_at: int
+    due_at: int
+    request_number: int
+    grant_number: int
+    next_call_id: int
     label: str
-    open: int
-    out: str
+    open_call_count: int
+    unconfirmed: str
 
 
 class RunRow(NamedTuple):
     """One run in line, with the numbers of its session that a grant needs."""
 
-    sid: str
+    session_id: str
     id: int
     state: int
-    tag: int
-    tick: int
-    callers: int
+    virtual_start: int
+    arrival_number: int
+    caller_count: int
     units: str
     key: str
     label: str
-    next: int
-    g: int
+    next_call_id: int
+    grant_number: int
 
 
 class CallRow(NamedTuple):
-    sid: str
+    session_id: str
     id: int
-    at: int
-    until: int
+    granted_at: int
+    call_until: int
     units: str
     key: str
     label: str
@@ -71,8 +71,8 @@ class CallRow(NamedTuple):
 
 class TailRow(NamedTuple):
     key: str
-    tag: int
-    runs: int
+    virtual_finish: int
+    run_count: int
 
 
 class WindowRow(NamedTuple):
@@ -88,14 +88,14 @@ class Counts(NamedTuple):
     `placed` are runs that are not too large, `silent` sessions with grants that they have not confirmed.
     """
 
-    seats: int = 0
-    alive: int = 0
-    silent: int = 0
+    sessions: int = 0
+    live_sessions: int = 0
+    unconfirmed_sessions: int = 0
     runs: int = 0
-    waiting: int = 0
-    placed: int = 0
-    used: int = 0
-    cut_off: int = 0
+    callers: int = 0
+    placed_runs: int = 0
+    calls: int = 0
+    cut_off_calls: int = 0
     tails: int = 0
 
     def changed(self, before: Counts, after: Counts) -> Counts:
@@ -110,10 +110,10 @@ class Header(NamedTuple):
 
     id: int
     version: int
-    last: int
-    offset: int
-    virtual: int
-    placed: int
+    last_step_at: int
+    clock_offset_ms: int
+    virtual_time: int
+    placed_run_count: int
     head: str
     eras: str
     people: str
@@ -127,17 +127,17 @@ class Header(NamedTuple):
 class LoadedHeader(NamedTuple):
     plain: dict[str, Any]
     counts: Counts
-    sums: dict[str, int]
-    latest: int
+    window_sums: dict[str, int]
+    latest_call_until: int
 
 
 class HeaderChange(NamedTuple):
     """What a step writes into the header; `eras` and `people` are empty where they stay as they are."""
 
-    last: int
-    offset: int
-    virtual: int
-    placed: int
+    last_step_at: int
+    clock_offset_ms: int
+    virtual_time: int
+    placed_run_count: int
     head: str
     eras: str = ""
     people: str = ""
@@ -154,14 +154,14 @@ class SeatRows(NamedTuple):
         """Without tails."""
         session, runs, used = self.session, self.runs.values(), len(self.calls)
         return Counts(
-            seats=int(session is not None),
-            alive=int(session is not None and session.due == session.until),
-            silent=int(session is not None and session.out != "[]"),
+            sessions=int(session is not None),
+            live_sessions=int(session is not None and session.due_at == session.ends_at),
+            unconfirmed_sessions=int(session is not None and session.unconfirmed != "[]"),
             runs=len(runs),
-            waiting=sum(run.callers for run in runs),
-            placed=sum(run.state != TOO_LARGE for run in runs),
-            used=used,
-            cut_off=used if state.is_cut_off(sid) else 0,
+            callers=sum(run.caller_count for run in runs),
+            placed_runs=sum(run.state != TOO_LARGE for run in runs),
+            calls=used,
+            cut_off_calls=used if state.is_cut_off(sid) else 0,
         )
 
 
@@ -178,11 +178,11 @@ class Rows(NamedTuple):
 
 def gathered(sessions: Iterable[SessionRow], runs: Iterable[RunRow], calls: Iterable[CallRow]) -> dict[str, SeatRows]:
     """Return sessions by their ids, each with what is its own."""
-    found = {session.sid: SeatRows(session, {}, {}) for session in sessions}
+    found = {session.session_id: SeatRows(session, {}, {}) for session in sessions}
     for run in runs:
-        seat = found.setdefault(run.sid, SeatRows(None, {}, {}))
+        seat = found.setdefault(run.session_id, SeatRows(None, {}, {}))
         cast("dict[int, RunRow]", seat.runs)[run.id] = run
     for call in calls:
-        seat = found.setdefault(call.sid, SeatRows(None, {}, {}))
+        seat = found.setdefault(call.session_id, SeatRows(None, {}, {}))
         cast("dict[int, CallRow]", seat.calls)[call.id] = call
     return found

@@ -89,7 +89,7 @@ def exchange(header: Header, reader: Reader, ask: Ask, raw: int) -> Decided | No
             decided = None
         if decided is not None:
             return decided
-    record, before = read_whole(header, reader, raw, seen=ask["seen"], elapsed=ask["elapsed"])
+    record, before = read_whole(header, reader, raw, seen=ask["seen_at"], elapsed=ask["elapsed_ms"])
     answer = admission.decide(record, ask, raw)
     if answer["status"] == "unknown":
         return None
@@ -97,29 +97,33 @@ def exchange(header: Header, reader: Reader, ask: Ask, raw: int) -> Decided | No
 
 
 def _told(record: Record, answer: Answer) -> list[tuple[str, list[Grant]]]:
-    return [(sid, record["seats"][sid]["out"]) for sid in answer["wakes"]]
+    return [(sid, record["sessions"][sid]["unconfirmed"]) for sid in answer["woken_session_ids"]]
 
 
 def _beat(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: int) -> Decided | None:
     """Return None where the ask turns out to be more than a heartbeat."""
-    rows = reader.seat(ask["sid"])
+    rows = reader.seat(ask["session_id"])
     if rows.session is None:
         return None
     record = beat_record(header, loaded, rows, rows.session)
     answer = admission.beat(record, ask, raw)
     if answer is None:
         return None
-    seat = record["seats"][ask["sid"]]
-    if run_rows(ask["sid"], seat, placing_terms(record["eras"])) != rows.runs:
+    seat = record["sessions"][ask["session_id"]]
+    if run_rows(ask["session_id"], seat, placing_terms(record["eras"])) != rows.runs:
         return None  # a session that continues where another store left off: its places have to know
-    after = session_row(ask["sid"], seat, opened=rows.session.open)
-    return Decided(answer, Beat(record["last"], after), [])
+    after = session_row(ask["session_id"], seat, opened=rows.session.open_call_count)
+    return Decided(answer, Beat(record["last_step_at"], after), [])
 
 
 def _is_as_known(record: Record, header: Header, loaded: LoadedHeader) -> bool:
     """Whether nothing has happened that all sessions have to do with."""
     plain = loaded.plain
-    return (record["offset"], record["gen"], record["tv"]) == (header.offset, plain["gen"], plain["tv"])
+    return (record["clock_offset_ms"], record["generation"], record["terms_version"]) == (
+        header.clock_offset_ms,
+        plain["generation"],
+        plain["terms_version"],
+    )
 
 
 def _part(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: int) -> Decided | None:
@@ -127,13 +131,13 @@ def _part(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: i
     want = wanted(ask)
     parts = reader.parts(want)
     while True:
-        part = part_record(header, loaded, parts, ask["sid"])
+        part = part_record(header, loaded, parts, ask["session_id"])
         record = part.record
         answer = admission.decide(record, ask, raw)
         if answer["status"] == "unknown" or not _is_as_known(record, header, loaded):
             return None
-        tag = _tag_to_count(part, answer, ask["sid"])
-        if tag is None or (parts.before is not None and parts.before.tag == tag):
+        tag = _tag_to_count(part, answer, ask["session_id"])
+        if tag is None or (parts.before is not None and parts.before.virtual_start == tag):
             break
         # The rules are asked again, knowing this: what they decide is the same.
         parts = parts._replace(before=Before(tag, reader.before(tag)))
@@ -145,36 +149,39 @@ def _tag_to_count(part: Part, answer: Answer, sid: str) -> int | None:
     if not answer["waits"]:
         return None
     horizon = part.record["rest"]["horizon"]
-    silent = sum(len(runs) for each, runs in part.places.items() if part.record["seats"][each]["out"])
+    silent = sum(len(runs) for each, runs in part.places.items() if part.record["sessions"][each]["unconfirmed"])
     if not horizon and silent < state.HEADS:
         return None
-    runs = part.record["seats"][sid]["runs"]
-    return min((run["tag"], run["tick"]) for run in runs)[0]
+    runs = part.record["sessions"][sid]["runs"]
+    return min((run["virtual_start"], run["arrival_number"]) for run in runs)[0]
 
 
 def _part_changes(loaded: LoadedHeader, part: Part, answer: Answer, want: Wanted) -> Changes:
     sid, ended = want.sid, want.ended
     record = part.record
     terms = placing_terms(record["eras"])
-    counts, latest = loaded.counts, loaded.latest
+    counts, latest = loaded.counts, loaded.latest_call_until
     changes = limit_changes.nothing(HeaderChange(0, 0, 0, 0, ""))
     if answer["status"] != "late":
-        touched = dict.fromkeys([sid, *part.known, *answer["wakes"], *([ended] if ended else [])])
+        touched = dict.fromkeys([sid, *part.known, *answer["woken_session_ids"], *([ended] if ended else [])])
         for each in touched:
             before, after = _before_and_after(changes, part, each, sid, terms)
             counts = counts.changed(before.counts(each), after.counts(each))
-            latest = max([latest, *(call.until for call in after.calls.values())])
-        tails = {key: TailRow(quoted(key), tail["tag"], tail["runs"]) for key, tail in record["tails"].items()}
+            latest = max([latest, *(call.call_until for call in after.calls.values())])
+        tails = {
+            key: TailRow(quoted(key), tail["virtual_finish"], tail["run_count"])
+            for key, tail in record["tails"].items()
+        }
         limit_changes.add_tails(changes, part.tails, tails)
         counts = counts._replace(tails=counts.tails + len(tails) - len(part.tails))
-        windows = {name: log_entries(log) for name, log in record["logs"].items()}
+        windows = {name: log_entries(log) for name, log in record["window_logs"].items()}
         limit_changes.add_windows(changes, part.windows, windows)
     return changes._replace(header=header_of(record, counts, sums_of(record), latest, with_people=False))
 
 
 def _before_and_after(changes: Changes, part: Part, each: str, sid: str, terms: Terms) -> tuple[SeatRows, SeatRows]:
     """Add what has changed in a session; return what is known of it before and after."""
-    seat = part.record["seats"].get(each)
+    seat = part.record["sessions"].get(each)
     opened = part.opened if each == sid else 0
     places = part.places.get(each)
     if places is None or seat is None:
@@ -184,8 +191,12 @@ def _before_and_after(changes: Changes, part: Part, each: str, sid: str, terms: 
         return before, after
     after = rows_of(each, seat, terms)
     session = session_row(each, seat, opened=0)
-    before = SeatRows(session._replace(out="[]"), places, {})
-    changes.granted.append(GrantedRow(each, seat["next"], seat["g"], session.out, session.open, (*places,)))
+    before = SeatRows(session._replace(unconfirmed="[]"), places, {})
+    changes.granted.append(
+        GrantedRow(
+            each, seat["next_call_id"], seat["grant_number"], session.unconfirmed, session.open_call_count, (*places,)
+        )
+    )
     limit_changes.add_parts(changes, each, before, after)
     return before, after
 
@@ -212,7 +223,7 @@ def read_whole(
     if _problems(header, rows):
         now = state.logical(record, raw, seen=seen, elapsed=elapsed)
         if record["eras"]:
-            state.start_again(record, state.terms_at(record, now), now, header.load().latest)
+            state.start_again(record, state.terms_at(record, now), now, header.load().latest_call_until)
     return record, rows
 
 
@@ -236,21 +247,21 @@ def _problems(header: Header, rows: Rows) -> list[str]:
         for name, counted, count in zip(Counts._fields, loaded.counts, counts_of(rows), strict=True)
         if counted != count
     ]
-    if header.placed != loaded.counts.placed:
-        found.append(f"the header has {header.placed} and {loaded.counts.placed} runs in line")
+    if header.placed_run_count != loaded.counts.placed_runs:
+        found.append(f"the header has {header.placed_run_count} and {loaded.counts.placed_runs} runs in line")
     for sid, seat in rows.seats.items():
         if seat.session is None:
             found.append(f"session {sid} has rows and is not there")
-        elif seat.session.open != len(seat.calls):
-            found.append(f"session {sid} counts {seat.session.open} calls and has {len(seat.calls)}")
+        elif seat.session.open_call_count != len(seat.calls):
+            found.append(f"session {sid} counts {seat.session.open_call_count} calls and has {len(seat.calls)}")
     record = whole_record(header, rows)
-    if sums_of(record) != loaded.sums:
-        found.append(f"the windows sum up to {sums_of(record)}, not {loaded.sums}")
+    if sums_of(record) != loaded.window_sums:
+        found.append(f"the windows sum up to {sums_of(record)}, not {loaded.window_sums}")
     runs: dict[str, int] = {}
-    for each in record["seats"].values():
+    for each in record["sessions"].values():
         for run in each["runs"]:
             runs[run["key"]] = runs.get(run["key"], 0) + 1
-    tails = {key: tail["runs"] for key, tail in record["tails"].items()}
+    tails = {key: tail["run_count"] for key, tail in record["tails"].items()}
     if tails != runs:
         found.append(f"the tails count {tails} runs of their keys, and there are {runs}")
     return found
@@ -259,8 +270,8 @@ def _problems(header: Header, rows: Rows) -> list[str]:
 def replace(header: Header | None, before: Rows, record: Record) -> Changes:
     """Return what to write so that the rows say what the record says."""
     after = all_rows(record)
-    latest = header.load().latest if header is not None and not header.older else 0
-    ends = (call["until"] for seat in record["seats"].values() for call in seat["calls"])
+    latest = header.load().latest_call_until if header is not None and not header.older else 0
+    ends = (call["call_until"] for seat in record["sessions"].values() for call in seat["calls"])
     change = header_of(record, counts_of(after), sums_of(record), max([latest, *ends]), with_people=True)
     return limit_changes.between(before, after, change)
 

@@ -92,7 +92,7 @@ class LimitReader:
         self._db = db
         self._header = header
         self._limit = header.id
-        self._now = max(header.last, raw + header.offset)
+        self._now = max(header.last_step_at, raw + header.clock_offset_ms)
 
     def seat(self, sid: str) -> SeatRows:
         sessions = self._sessions("session", sid)
@@ -103,15 +103,20 @@ class LimitReader:
     def parts(self, want: Wanted) -> Parts:
         due = self._sessions("due_sessions", self._now, want.sid, limit_parts.ENDINGS_READ)
         sessions = [*self._sessions("session", want.sid), *due]
-        known = [session.sid for session in sessions]
+        known = [session.session_id for session in sessions]
         if want.ended and want.ended not in known:
             sessions += self._sessions("session", want.ended)
         runs = [run for sid in known for run in self._runs("runs_of", sid)]
         calls = [call for call_id in want.calls for call in self._calls("call", want.sid, call_id)]
-        calls += [call for each in sessions if each.sid != want.sid for call in self._calls("calls_of", each.sid)]
+        calls += [
+            call
+            for each in sessions
+            if each.session_id != want.sid
+            for call in self._calls("calls_of", each.session_id)
+        ]
         heads: list[RunRow] = []
         silent: list[RunRow] = []
-        if self._header.placed:
+        if self._header.placed_run_count:
             but = json.dumps(known)
             heads = self._runs("line", MAY_BE_GRANTED, but, limit_parts.HEADS_READ)
             silent = self._runs("line", UNCONFIRMED, but, limit_parts.SILENT_READ)
@@ -173,7 +178,7 @@ def add(db: apsw.Connection, key: Key, changes: Changes, raw: int, now: Moment) 
 def write(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int, now: Moment) -> None:
     limit = header.id
     if isinstance(changes, Beat):
-        db.execute(sql("put_beat"), (changes.last, raw, *now, limit))
+        db.execute(sql("put_beat"), (changes.last_step_at, raw, *now, limit))
         db.execute(sql("put_session"), (limit, *changes.session))
         return
     change = changes.header
@@ -187,8 +192,15 @@ def write(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int
 def _write_parts(db: apsw.Connection, limit: int, changes: Changes) -> None:
     _run(db, "drop_session", limit, [(sid,) for sid in changes.dropped_sessions])
     for granted in changes.granted:
-        db.execute(sql("hold_runs"), (granted.next, granted.g, limit, granted.sid))
-        arguments = (granted.next, granted.g, granted.out, granted.opened, limit, granted.sid)
+        db.execute(sql("hold_runs"), (granted.next_call_id, granted.grant_number, limit, granted.session_id))
+        arguments = (
+            granted.next_call_id,
+            granted.grant_number,
+            granted.unconfirmed,
+            granted.new_call_count,
+            limit,
+            granted.session_id,
+        )
         db.execute(sql("grant_session"), arguments)
     _run(db, "put_session", limit, changes.sessions)
     _run(db, "drop_run", limit, changes.dropped_runs)

@@ -78,7 +78,7 @@ class SqliteLimits:
         return False  # a commit may have to wait for others
 
     def _exchange(self, choose: Callable[[LimitFiles], Access], limit: str, ask: Ask) -> Answer:
-        check_name("session", ask["sid"])
+        check_name("session", ask["session_id"])
         key = Key(self._environment, limit)
 
         def use(access: Access, db: apsw.Connection) -> tuple[Answer, list[tuple[str, list[Grant]]]]:

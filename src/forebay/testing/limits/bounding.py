@@ -28,7 +28,7 @@ def most_in(instants: list[tuple[int, int]], wide: int) -> int:
 def granted(processes: Iterable[Process], unit: str) -> list[tuple[int, int]]:
     """Instants with their units, rising."""
     return sorted(
-        (grant["at"], grant["count"] * process.units[grant["run"]][unit])
+        (grant["granted_at"], grant["call_count"] * process.units[grant["run_id"]][unit])
         for process in processes
         for grant in process.grants
     )
@@ -39,7 +39,7 @@ class BoundPromises(LimitCase):
         define(store, 3)
         assert len(a.wants(2)) == 2
         assert len(b.wants(2)) == 1
-        assert b.waits[0]["by"] == ["in_flight"]
+        assert b.waits[0]["blocked_by"] == ["in_flight"]
 
     def test_a_call_that_ends_lets_exactly_one_in(self, store: LimitStore, a: Process, b: Process) -> None:
         define(store, 2)
@@ -57,7 +57,7 @@ class BoundPromises(LimitCase):
             assert len(a.wants()) == 1
             clock.move(10)
         assert a.wants() == []
-        assert a.waits[0]["by"] == ["calls/1000"]
+        assert a.waits[0]["blocked_by"] == ["calls/1000"]
 
     def test_a_grant_counts_to_the_last_millisecond_and_no_longer(
         self, store: LimitStore, clock: HandClock, a: Process
@@ -66,7 +66,7 @@ class BoundPromises(LimitCase):
         a.wants()
         clock.move(SECOND + LATE - 1)
         assert a.wants() == []
-        assert a.waits[0]["again"] == 1
+        assert a.waits[0]["ask_again_in_ms"] == 1
         clock.move(1)
         assert len(a.asks()) == 1
 
@@ -85,12 +85,12 @@ class BoundPromises(LimitCase):
         define(store, 9, [(2, 1.0), (100, 60.0, "pages")])
         assert len(a.wants(1, {"pages": 60})) == 1
         assert a.wants(1, {"pages": 60}) == []
-        logs = stored(store)["logs"]
+        logs = stored(store)["window_logs"]
         assert (logs["calls/1000"]["sum"], logs["pages/60000"]["sum"]) == (1, 60)
         a.line.clear()
         assert len(a.wants(1, {"pages": 40})) == 1
         assert a.wants() == []
-        assert a.waits[0]["by"] == ["calls/1000"]
+        assert a.waits[0]["blocked_by"] == ["calls/1000"]
         clock.move(SECOND + LATE)
         assert len(a.asks()) == 1
 
@@ -119,7 +119,7 @@ class BoundPromises(LimitCase):
             process.line.clear()
             assert in_flight is None or sum(len(each.calls) for each in processes) <= in_flight
             clock.move(chance.choice([0, 1, 20, 100, 400]))
-        assert sum(grant["count"] for process in processes for grant in process.grants) > 30
+        assert sum(grant["call_count"] for process in processes for grant in process.grants) > 30
         assert most_in(granted(processes, "calls"), SECOND + LATE) <= 5
         assert most_in(granted(processes, "calls"), 4 * SECOND + LATE) <= 12
         assert most_in(granted(processes, "pages"), 3 * SECOND + LATE) <= 30
@@ -133,7 +133,7 @@ class BoundPromises(LimitCase):
         a.gives_back(held, units={"pages": 130})
         assert a.wants(1, {"pages": 1}) == []
         # The first 10 are from a second earlier, but with 120 left that is not enough.
-        assert a.waits[0]["eta"] == MINUTE + LATE
+        assert a.waits[0]["eta_ms"] == MINUTE + LATE
         clock.move(MINUTE + LATE)
         assert len(a.asks()) == 1
 
@@ -154,13 +154,13 @@ class BoundPromises(LimitCase):
         define(store, 2, [(1, 60.0)], breaker_after=0)
         a.gives_back(a.wants(), outcome)
         assert a.wants() == []
-        assert a.waits[0]["by"] == ["calls/60000"]
+        assert a.waits[0]["blocked_by"] == ["calls/60000"]
 
     def test_a_refused_call_stays_counted(self, store: LimitStore, a: Process, clock: HandClock) -> None:
         define(store, 2, [(1, 60.0)])
         held = a.wants()
         a.ends(held, "failed")
-        a.refused(a.grants[0]["at"], 0)
+        a.refused(a.grants[0]["granted_at"], 0)
         clock.move(MINUTE + LATE - 1)
         assert a.wants() == []
         clock.move(1)
@@ -182,10 +182,10 @@ class BoundPromises(LimitCase):
     ) -> None:
         define(store, None, [(10, 1.0, "pages")])
         assert a.wants(1, {"pages": 11}) == []
-        assert a.waits[0]["by"] == ["too_large"]
+        assert a.waits[0]["blocked_by"] == ["too_large"]
         assert len(b.wants(1, {"pages": 10})) == 1
         assert b.wants(1, {"pages": 10}) == []
-        assert (b.waits[0]["ahead"], b.waits[0]["again"]) == (0, SECOND + LATE)
+        assert (b.waits[0]["ahead_count"], b.waits[0]["ask_again_in_ms"]) == (0, SECOND + LATE)
         clock.move(SECOND + LATE)
         assert len(b.asks()) == 1
 
@@ -201,7 +201,7 @@ class BoundPromises(LimitCase):
             a.line.clear()
             a.ends(a.calls)
             if at % 100 == 0:
-                longest = max(longest, len(stored(store)["logs"]["pages/10000"]["items"]))
+                longest = max(longest, len(stored(store)["window_logs"]["pages/10000"]["entries"]))
             while exact and exact[0] + wide <= clock.steady:
                 exact.popleft()
             if len(exact) < n // each:
@@ -219,4 +219,4 @@ class BoundPromises(LimitCase):
         for _ in range(700):
             a.ends(a.wants())
             clock.move(HOUR)
-        assert len(stored(store)["logs"][f"calls/{30 * 24 * HOUR}"]["items"]) <= 4 * 512
+        assert len(stored(store)["window_logs"][f"calls/{30 * 24 * HOUR}"]["entries"]) <= 4 * 512

@@ -115,8 +115,8 @@ def put_stored(
     version: int = 0,
 ) -> Record | None:
     def step(record: Record | None, raw: int) -> Record | None:
-        until = -1 if for_ms is None else raw + (record["offset"] if record else 0) + for_ms
-        new: Layer = {"name": layer, "values": values, "until": until, "at": raw, "who": "ann", "note": ""}
+        until = -1 if for_ms is None else raw + (record["clock_offset_ms"] if record else 0) + for_ms
+        new: Layer = {"name": layer, "values": values, "ends_at": until, "set_at": raw, "set_by": "ann", "note": ""}
         return limit_actions.configured(record, name, new, raw, version=version)
 
     return store.change(name, step)
@@ -175,18 +175,18 @@ def problems_of_parts(store: LimitStore, name: str = LIMIT) -> list[str]:
 def problems(record: Record) -> list[str]:
     """What is wrong in a record, whatever was done to it."""
     wrong = []
-    for name, log in record["logs"].items():
-        instants, counts = log["items"][::2], log["items"][1::2]
+    for name, log in record["window_logs"].items():
+        instants, counts = log["entries"][::2], log["entries"][1::2]
         if sum(counts) != log["sum"]:
             wrong.append(f"the log {name} sums up to {sum(counts)}, not {log['sum']}")
         if instants != sorted(instants) or any(count <= 0 for count in counts) or len(instants) > 2 * 512:
-            wrong.append(f"the log {name} is out of order or too long: {log['items'][:20]}")
-    for sid, seat in record["seats"].items():
+            wrong.append(f"the log {name} is out of order or too long: {log['entries'][:20]}")
+    for sid, seat in record["sessions"].items():
         numbers = [call["id"] for call in seat["calls"]]
-        if len({*numbers}) < len(numbers) or any(number >= seat["next"] for number in numbers):
-            wrong.append(f"session {sid} has two calls of one number: {numbers}, next is {seat['next']}")
-        if any(run["count"] <= 0 for run in seat["runs"]):
+        if len({*numbers}) < len(numbers) or any(number >= seat["next_call_id"] for number in numbers):
+            wrong.append(f"session {sid} has two calls of one number: {numbers}, next is {seat['next_call_id']}")
+        if any(run["caller_count"] <= 0 for run in seat["runs"]):
             wrong.append(f"session {sid} has nobody in one of its runs")
-        if any(grant["g"] > seat["g"] for grant in seat["out"]):
+        if any(grant["number"] > seat["grant_number"] for grant in seat["unconfirmed"]):
             wrong.append(f"session {sid} was given more than it counts")
     return wrong

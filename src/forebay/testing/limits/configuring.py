@@ -49,7 +49,7 @@ class ConfigPromises(LimitCase):
         assert len(a.wants(4)) == 4
         clock.move(SECOND)
         define(store, 10, [(5, 10.0)])
-        assert stored(store)["logs"]["calls/10000"]["sum"] == 4
+        assert stored(store)["window_logs"]["calls/10000"]["sum"] == 4
         # A process that has not heard of it may start its calls until they are 2 s old.
         clock.move(2 * SECOND + TRANSIT - 1)
         assert b.wants() == []
@@ -77,8 +77,8 @@ class ConfigPromises(LimitCase):
         put(store, "override", for_ms=30 * SECOND, windows=[])
         clock.move(1)
         a.wants()
-        assert [grant["late"] for grant in a.grants] == [START]
-        assert stored(store)["seats"]["a"]["calls"][0]["until"] == clock.shown + HELD_WITH_WINDOWS
+        assert [grant["max_age_ms"] for grant in a.grants] == [START]
+        assert stored(store)["sessions"]["a"]["calls"][0]["call_until"] == clock.shown + HELD_WITH_WINDOWS
 
     def test_a_start_that_is_narrowed_keeps_what_was_granted_for_longer(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -101,7 +101,7 @@ class ConfigPromises(LimitCase):
         assert len(b.wants(9)) == 5
         a.ends(out, "unsent")
         a.exchanges()
-        assert stored(store)["logs"]["calls/3600000"]["sum"] == 5
+        assert stored(store)["window_logs"]["calls/3600000"]["sum"] == 5
         assert len(b.asks()) == 4
 
     def test_each_layer_goes_before_those_below_it_in_whatever_order_they_come(
@@ -174,7 +174,7 @@ class ConfigPromises(LimitCase):
             got = a.wants(1, {"pages": 1})
             a.line.clear()
             instants += [(clock.steady, 1) for _ in got]
-            if stored(store)["tv"] > 2:
+            if stored(store)["terms_version"] > 2:
                 at = clock.steady
                 since = [each for each in instants if each[0] > at - 20 * SECOND - LATE]
                 assert len(since) <= 10 or not got
@@ -188,7 +188,7 @@ class ConfigPromises(LimitCase):
         define(store, 5)
         held = a.wants(5)
         put(store, "operator", in_flight=2)
-        assert len(stored(store)["seats"]["a"]["calls"]) == 5
+        assert len(stored(store)["sessions"]["a"]["calls"]) == 5
         assert b.wants(9) == []
         for call_id in held[:3]:
             a.gives_back([call_id])
@@ -227,8 +227,8 @@ class ConfigPromises(LimitCase):
             clock.move(SECOND)
         put(store, "operator", windows=[Window(2, 60.0)])
         a.wants()
-        assert a.waits[0]["eta"] == MINUTE + LATE - 5 * SECOND + 3 * SECOND
-        clock.move(a.waits[0]["eta"] - 1)
+        assert a.waits[0]["eta_ms"] == MINUTE + LATE - 5 * SECOND + 3 * SECOND
+        clock.move(a.waits[0]["eta_ms"] - 1)
         assert a.asks() == []
         clock.move(1)
         assert len(a.asks()) == 1
@@ -238,7 +238,7 @@ class ConfigPromises(LimitCase):
         define(store, 5)
         put(store, "override", **values)
         assert a.wants() == []
-        assert a.waits[0]["by"] == ["paused"]
+        assert a.waits[0]["blocked_by"] == ["paused"]
         clock.move(MINUTE)
         assert a.asks() == []
         clear(store, "override")
@@ -304,8 +304,8 @@ class ConfigPromises(LimitCase):
 
         def refuse(record: Record | None, raw: int) -> Record | None:
             assert record is not None
-            record["asked"] = {"http:bob/": limit_state.logical(record, raw) + MINUTE}
-            record["v"] += 1
+            record["refused_callers"] = {"http:bob/": limit_state.logical(record, raw) + MINUTE}
+            record["version"] += 1
             return record
 
         for step in (fail, refuse, fail, fail):
@@ -315,14 +315,19 @@ class ConfigPromises(LimitCase):
         assert record is not None
         now = limit_state.logical(record, raw)
         assert (reports.in_a_row(record, "ann"), reports.left(record, "ann", now)) == (3, 2 * SECOND)
-        assert record.get("asked") == {"http:bob/": now + MINUTE}
-        assert record["cool"]["fails"] == 0
+        assert record.get("refused_callers") == {"http:bob/": now + MINUTE}
+        assert record["cooldown"]["failure_count"] == 0
 
     def test_a_pause_for_a_while_ends_by_itself(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 5)
         pause(store, for_ms=MINUTE)
         a.wants()
-        assert a.waits[0] == {"again": 5 * SECOND, "eta": MINUTE, "ahead": 0, "by": ["paused"]}
+        assert a.waits[0] == {
+            "ask_again_in_ms": 5 * SECOND,
+            "eta_ms": MINUTE,
+            "ahead_count": 0,
+            "blocked_by": ["paused"],
+        }
         clock.move(MINUTE - 1)
         assert a.asks() == []
         clock.move(1)
@@ -362,7 +367,7 @@ class ConfigPromises(LimitCase):
         clock.move(LEASE)
         b.beats()
         assert reset(store) == 3
-        assert sorted(stored(store)["seats"]) == ["b"]
+        assert sorted(stored(store)["sessions"]) == ["b"]
         assert len(b.wants(9)) == 3
 
     def test_a_reset_of_everything_forgets_calls_usage_and_rest_and_says_how_many(
@@ -375,8 +380,8 @@ class ConfigPromises(LimitCase):
         assert reset(store, everything=True) == 5
         assert len(a.wants(9)) == 5
         a.gives_back(held)
-        assert len(stored(store)["seats"]["a"]["calls"]) == 5
-        assert not {*held} & {call["id"] for call in stored(store)["seats"]["a"]["calls"]}
+        assert len(stored(store)["sessions"]["a"]["calls"]) == 5
+        assert not {*held} & {call["id"] for call in stored(store)["sessions"]["a"]["calls"]}
 
     def test_a_reset_loses_no_caller_who_was_let_in_and_has_not_heard(
         self, store: LimitStore, a: Process, b: Process
@@ -393,9 +398,9 @@ class ConfigPromises(LimitCase):
         assert a.exchanges()["terms"][0]["in_flight"] == 5
         assert a.exchanges()["terms"] == []
         put(store, "operator", lease_s=60.0)
-        assert a.beats()["terms"][0]["lease"] == MINUTE
+        assert a.beats()["terms"][0]["lease_ms"] == MINUTE
         assert a.exchanges()["terms"] == []
-        assert stored(store)["seats"]["a"]["until"] == a.seen + MINUTE
+        assert stored(store)["sessions"]["a"]["ends_at"] == a.seen + MINUTE
 
     def test_a_longer_call_timeout_holds_calls_granted_from_then_on_for_longer(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process

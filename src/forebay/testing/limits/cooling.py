@@ -21,7 +21,7 @@ def free_again(clock: HandClock, process: Process) -> int:
         if got := process.asks():
             process.ends(got)
             return clock.steady - began
-        clock.move(process.waits[0]["again"])
+        clock.move(process.waits[0]["ask_again_in_ms"])
     raise AssertionError("it is never let in")
 
 
@@ -37,8 +37,8 @@ class CoolDownPromises(LimitCase):
             clock.move(wait)
             for process in (a, b):
                 assert process.wants() == []
-                assert process.waits[0]["by"] == ["cooldown"]
-        assert b.waits[0]["eta"] == 1
+                assert process.waits[0]["blocked_by"] == ["cooldown"]
+        assert b.waits[0]["eta_ms"] == 1
         clock.move(1)
         assert len(a.asks()) + len(b.asks()) == 1
 
@@ -51,12 +51,12 @@ class CoolDownPromises(LimitCase):
         held = a.wants()
         for _ in range(7):
             a.ends(held, "failed")
-            at = a.calls.get(held[0], a.grants[-1]["at"])
+            at = a.calls.get(held[0], a.grants[-1]["granted_at"])
             a.refused(at)
             a.joins()
             began = clock.steady
             while not (held := a.asks()):
-                clock.move(a.waits[0]["again"])
+                clock.move(a.waits[0]["ask_again_in_ms"])
             rests.append((clock.steady - began) // SECOND)
             clock.move(1)
         assert rests == [2, 4, 8, 16, 30, 30, 30]
@@ -73,8 +73,8 @@ class CoolDownPromises(LimitCase):
             clock.move(100)
             for at in [*process.calls.values()]:
                 process.refused(at)
-        assert stored(store)["cool"]["level"] == 1
-        assert stored(store)["cool"]["until"] == clock.shown - 400 + 2 * SECOND
+        assert stored(store)["cooldown"]["level"] == 1
+        assert stored(store)["cooldown"]["ends_at"] == clock.shown - 400 + 2 * SECOND
 
     def test_a_longer_hint_makes_it_longer_and_a_shorter_one_never_shorter(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -88,10 +88,10 @@ class CoolDownPromises(LimitCase):
         b.refused(b.calls[1], 3 * SECOND)
         b.refused(b.calls[1])
         b.refused(b.calls[1], 0)
-        assert stored(store)["cool"]["until"] == until
+        assert stored(store)["cooldown"]["ends_at"] == until
         b.refused(b.calls[1], 20 * SECOND)
-        assert stored(store)["cool"]["until"] == clock.shown + 20 * SECOND
-        assert stored(store)["cool"]["level"] == 1
+        assert stored(store)["cooldown"]["ends_at"] == clock.shown + 20 * SECOND
+        assert stored(store)["cooldown"]["level"] == 1
 
     def test_a_later_episode_with_a_shorter_hint_does_not_shorten_it_either(
         self, store: LimitStore, clock: HandClock, a: Process
@@ -100,10 +100,10 @@ class CoolDownPromises(LimitCase):
         clock.move(1)
         a.wants(1)
         a.refused(clock.shown, 30 * SECOND)
-        until = stored(store)["cool"]["until"]
+        until = stored(store)["cooldown"]["ends_at"]
         clock.move(SECOND)
         a.refused(clock.shown, SECOND)
-        assert stored(store)["cool"]["until"] == until
+        assert stored(store)["cooldown"]["ends_at"] == until
 
     @pytest.mark.parametrize("jitter", [0, 250])
     def test_a_hint_is_believed_up_to_the_longest_rest(
@@ -113,16 +113,16 @@ class CoolDownPromises(LimitCase):
         clock.move(1)
         a.wants()
         a.refused(clock.shown, HOUR, jitter=jitter)
-        assert stored(store)["cool"]["until"] == clock.shown + 60 * SECOND
+        assert stored(store)["cooldown"]["ends_at"] == clock.shown + 60 * SECOND
         a.refused(0, 2 * HOUR)
-        assert stored(store)["cool"]["until"] == clock.shown + 60 * SECOND
+        assert stored(store)["cooldown"]["ends_at"] == clock.shown + 60 * SECOND
 
     def test_jitter_makes_it_longer_never_shorter(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 5)
         clock.move(1)
         a.wants()
         a.refused(clock.shown, 10 * SECOND, jitter=250)
-        assert stored(store)["cool"]["until"] == clock.shown + 12_500
+        assert stored(store)["cooldown"]["ends_at"] == clock.shown + 12_500
 
     def test_an_exhausted_quota_parks_longer_than_any_rest(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -136,7 +136,7 @@ class CoolDownPromises(LimitCase):
         clock.move(SECOND)
         a.refused(clock.shown, SECOND)
         assert b.wants() == []
-        assert b.waits[0]["by"] == ["quota"]
+        assert b.waits[0]["blocked_by"] == ["quota"]
         clock.move(5 * HOUR - SECOND - 1)
         assert b.asks() == []
         clock.move(1)
@@ -150,7 +150,12 @@ class CoolDownPromises(LimitCase):
         a.wants(2)
         a.refused(clock.shown, kind="quota")
         assert a.wants() == []
-        assert a.waits[0] == {"again": 5 * SECOND, "eta": 100 * SECOND, "ahead": 0, "by": ["quota"]}
+        assert a.waits[0] == {
+            "ask_again_in_ms": 5 * SECOND,
+            "eta_ms": 100 * SECOND,
+            "ahead_count": 0,
+            "blocked_by": ["quota"],
+        }
 
     def test_a_success_after_it_makes_the_next_one_short_again(
         self, store: LimitStore, clock: HandClock, a: Process
@@ -161,11 +166,11 @@ class CoolDownPromises(LimitCase):
         for _ in range(3):
             a.refused(clock.shown, 0)
             clock.move(1)
-        assert stored(store)["cool"]["level"] == 3
+        assert stored(store)["cooldown"]["level"] == 3
         a.gives_back([1])
-        assert stored(store)["cool"]["level"] == 3  # it was granted before
+        assert stored(store)["cooldown"]["level"] == 3  # it was granted before
         a.gives_back(a.wants())
-        assert stored(store)["cool"]["level"] == 0
+        assert stored(store)["cooldown"]["level"] == 0
 
     def test_afterwards_one_is_let_in_then_two_then_four_until_all_are(
         self, store: LimitStore, clock: HandClock, a: Process
@@ -198,7 +203,7 @@ class CoolDownPromises(LimitCase):
         a.wants(5)
         clock.move(300)
         a.asks()
-        assert a.waits[0] == {"again": 700, "eta": 700, "ahead": 0, "by": ["ramp"]}
+        assert a.waits[0] == {"ask_again_in_ms": 700, "eta_ms": 700, "ahead_count": 0, "blocked_by": ["ramp"]}
 
     def test_a_refusal_on_the_ramp_begins_anew(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 12)
@@ -228,7 +233,7 @@ class CoolDownPromises(LimitCase):
         assert len(a.asks()) > 5
         a.ends([*a.calls][3:])
         a.refused(a.calls[1], 5 * SECOND)
-        assert a.waits[0]["by"][0] == "cooldown"
+        assert a.waits[0]["blocked_by"][0] == "cooldown"
         clock.move(5 * SECOND)
         assert len(a.asks()) == 1
 
@@ -244,10 +249,10 @@ class CoolDownPromises(LimitCase):
         assert len(a.wants()) == 1
         a.gives_back([3], "failed")
         assert b.wants() == []
-        assert b.waits[0]["by"] == ["breaker"]
+        assert b.waits[0]["blocked_by"] == ["breaker"]
         # The others were granted before it, and say nothing new.
         a.gives_back([4, 5, 6], "failed")
-        assert stored(store)["cool"]["level"] == 1
+        assert stored(store)["cooldown"]["level"] == 1
         clock.move(2 * SECOND)
         assert len(b.asks()) == 1
 
@@ -276,7 +281,7 @@ class CoolDownPromises(LimitCase):
         assert len(others) == 2
         a.gives_back([first], "unreached")
         assert a.wants() == []
-        assert a.waits[0]["by"][0] == "breaker"
+        assert a.waits[0]["blocked_by"][0] == "breaker"
 
     def test_a_limit_without_a_breaker_bears_any_failure(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 50, breaker_after=0)
@@ -295,4 +300,4 @@ class CoolDownPromises(LimitCase):
         assert len(a.asks()) == 20
         a.refused(a.calls[1], 2 * SECOND)
         assert a.wants() == []
-        assert a.waits[0]["by"] == ["cooldown"]
+        assert a.waits[0]["blocked_by"] == ["cooldown"]

@@ -30,7 +30,7 @@ def roll_back(store: LimitStore, old: Record) -> None:
 class MemoryPromises(LimitCase):
     def test_an_empty_store_says_that_it_knows_no_such_limit(self, store: LimitStore, a: Process) -> None:
         answer = a.exchanges()
-        assert (answer["status"], answer["grants"], answer["v"]) == ("unknown", [], 0)
+        assert (answer["status"], answer["grants"], answer["version"]) == ("unknown", [], 0)
         assert store.names() == []
 
     def test_a_record_that_is_gone_is_made_anew_by_one_who_remembers_and_grants_nothing(
@@ -44,7 +44,7 @@ class MemoryPromises(LimitCase):
             assert a.exchanges()["status"] == "unknown"
             put_stored(empty, "code", {"in_flight": 3}, version=a.version)
             assert a.wants() == []
-            assert a.waits[0]["by"] == ["relearning"]
+            assert a.waits[0]["blocked_by"] == ["relearning"]
             clock.move(HELD - 1)
             a.beats()
             assert a.asks() == []
@@ -65,9 +65,9 @@ class MemoryPromises(LimitCase):
             assert len(newcomer.wants(2)) == 2
             a.store = empty
             answer = a.beats()
-            assert (answer["lost"], answer["gen"]) == (1, 2)
+            assert (answer["session_lost"], answer["generation"]) == (1, 2)
             assert newcomer.wants() == []
-            assert newcomer.waits[0]["by"][0] == "relearning"
+            assert newcomer.waits[0]["blocked_by"][0] == "relearning"
             clock.move(100 * SECOND + LATE - 1)
             newcomer.beats()
             assert newcomer.asks() == []
@@ -84,9 +84,9 @@ class MemoryPromises(LimitCase):
         old = stored(store)
         a.wants(3)
         roll_back(store, old)
-        assert a.beats()["gen"] == 2
+        assert a.beats()["generation"] == 2
         assert b.wants() == []
-        assert b.waits[0]["by"] == ["relearning"]
+        assert b.waits[0]["blocked_by"] == ["relearning"]
         clock.move(HELD)
         assert len(b.asks()) == 1
 
@@ -100,8 +100,8 @@ class MemoryPromises(LimitCase):
         roll_back(store, old)
         for _ in range(10):
             b.exchanges()
-        assert stored(store)["v"] > a.version
-        assert a.beats()["gen"] == 2
+        assert stored(store)["version"] > a.version
+        assert a.beats()["generation"] == 2
         assert b.wants() == []
 
     def test_an_old_copy_is_found_out_by_a_grant_that_it_has_not_made(
@@ -113,10 +113,10 @@ class MemoryPromises(LimitCase):
         old = stored(store)
         b.gives_back(held)
         # As a wake-up brings it: with the grants, and nothing else.
-        a.hears(stored(store)["seats"]["a"]["out"])
+        a.hears(stored(store)["sessions"]["a"]["unconfirmed"])
         roll_back(store, old)
-        assert stored(store)["v"] >= a.version
-        assert a.beats()["gen"] == 2
+        assert stored(store)["version"] >= a.version
+        assert a.beats()["generation"] == 2
         assert b.wants() == []
 
     def test_an_old_copy_without_the_session_is_found_out_too(self, store: LimitStore, a: Process, b: Process) -> None:
@@ -126,7 +126,7 @@ class MemoryPromises(LimitCase):
         roll_back(store, old)
         for _ in range(10):
             b.exchanges()
-        assert a.beats()["gen"] == 2
+        assert a.beats()["generation"] == 2
 
     def test_one_who_only_beats_holds_everybody_up_once(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -139,12 +139,12 @@ class MemoryPromises(LimitCase):
         for _ in range(10):
             b.exchanges()
         a.beats()
-        until = stored(store)["hold"]
+        until = stored(store)["held_back_until"]
         assert until == clock.shown + HELD
         for _ in range(5):
             clock.move(4 * SECOND)
             a.beats()
-        assert (stored(store)["hold"], stored(store)["gen"]) == (until, 2)
+        assert (stored(store)["held_back_until"], stored(store)["generation"]) == (until, 2)
 
     def test_a_session_that_may_have_ended_is_no_sign_of_a_loss(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -154,7 +154,7 @@ class MemoryPromises(LimitCase):
         clock.move(LEASE)
         b.beats()
         answer = a.exchanges()
-        assert (answer["lost"], answer["gen"]) == (1, 1)
+        assert (answer["session_lost"], answer["generation"]) == (1, 1)
         assert len(a.wants(3)) == 3
 
     @pytest.mark.parametrize(("windows", "wait"), [([(3, 1.0)], HELD), ([(3, 1.0), (9, 600.0)], 10 * MINUTE + LATE)])
@@ -166,7 +166,7 @@ class MemoryPromises(LimitCase):
         a.wants(1)
         roll_back(store, old)
         a.beats()
-        assert stored(store)["hold"] == clock.shown + wait
+        assert stored(store)["held_back_until"] == clock.shown + wait
 
     def test_nothing_starts_late_while_it_learns(self, store: LimitStore, a: Process) -> None:
         define(store, 3)
@@ -175,7 +175,7 @@ class MemoryPromises(LimitCase):
         a.version += 100
         a.beats()
         a.starts.append(call)
-        assert a.exchanges()["starts"] == []
+        assert a.exchanges()["restamps"] == []
         assert a.version > old_version
 
     def test_calls_that_came_back_with_an_old_copy_are_not_held_for_ever(
@@ -200,4 +200,4 @@ class MemoryPromises(LimitCase):
         define(store, 2)
         a.version += 100
         a.beats()
-        assert stored(store)["hold"] == until
+        assert stored(store)["held_back_until"] == until

@@ -18,7 +18,7 @@ class HoldPromises(LimitCase):
         a.wants()
         clock.move(HELD - 1)
         assert b.wants() == []
-        assert b.waits[0]["again"] == 1
+        assert b.waits[0]["ask_again_in_ms"] == 1
         clock.move(1)
         assert len(b.asks()) == 1
 
@@ -73,12 +73,12 @@ class HoldPromises(LimitCase):
         held = b.wants()
         a.wants(5)
         assert b.wants() == []
-        assert b.waits[0]["ahead"] == 5
+        assert b.waits[0]["ahead_count"] == 5
         for _ in range(2):
             clock.move(LEASE // 2)
             b.beats()
         assert len(b.gives_back(held)) == 1
-        assert "a" not in stored(store)["seats"]
+        assert "a" not in stored(store)["sessions"]
 
     @pytest.mark.parametrize("call_id", [0, 2, 99])
     def test_giving_back_what_one_does_not_hold_changes_nothing(
@@ -89,7 +89,7 @@ class HoldPromises(LimitCase):
         b.wants()
         assert b.gives_back([call_id], "unsent") == []
         assert a.wants() == []
-        assert sum(len(seat["calls"]) for seat in stored(store)["seats"].values()) == 2
+        assert sum(len(seat["calls"]) for seat in stored(store)["sessions"].values()) == 2
 
     def test_giving_back_twice_gives_back_once(self, store: LimitStore, a: Process, b: Process) -> None:
         define(store, 2, [(3, 60.0)])
@@ -106,13 +106,13 @@ class HoldPromises(LimitCase):
         old = a.wants(2)
         clock.move(HELD)
         b.beats()
-        assert "a" not in stored(store)["seats"]
+        assert "a" not in stored(store)["sessions"]
         answer = a.exchanges()
-        assert answer["lost"] == 1
+        assert answer["session_lost"] == 1
         new = a.wants(2)
         assert not {*old} & {*new}
         a.gives_back(old)
-        assert len(stored(store)["seats"]["a"]["calls"]) == 2
+        assert len(stored(store)["sessions"]["a"]["calls"]) == 2
 
     def test_a_process_whose_session_was_dropped_hears_of_what_it_is_given_then(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -135,6 +135,6 @@ class HoldPromises(LimitCase):
         held = a.wants(2)
         clock.move(LEASE + SECOND)
         assert b.wants() == []
-        assert a.beats()["lost"] == 0
+        assert a.beats()["session_lost"] == 0
         clock.move(HELD)
         assert len(a.gives_back(held[:1])) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from forebay.model.limit_record import Answer, Ask, Era, Grant, Record, Terms, Wish
+from forebay.model.limit_record import Answer, Ask, DeclaredRun, Era, Grant, Record, Terms
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import Process
 
@@ -56,13 +56,13 @@ class Judge:
 
     def defined(self, record: Record) -> None:
         """A window that is new need not know what was before it."""
-        known = {name for era in self._eras if not 0 <= era["until"] <= self.now for name in _names(era)}
+        known = {name for era in self._eras if not 0 <= era["ends_at"] <= self.now for name in _names(era)}
         self._eras = record["eras"]
         names = {name for era in self._eras for name in _names(era)}
-        self._since = {name: self._since[name] if name in known else record["last"] for name in names}
+        self._since = {name: self._since[name] if name in known else record["last_step_at"] for name in names}
 
     def paused(self, record: Record) -> None:
-        self.paused_until = record["paused"] or NEVER
+        self.paused_until = record["paused_until"] or NEVER
 
     def resumed(self) -> None:
         self.paused_until = 0
@@ -78,17 +78,19 @@ class Judge:
         self._eras = []
         self.defined(record)
         self._forgot = True
-        self.paused_until = (record["paused"] or NEVER) if record["paused"] >= 0 else 0
+        self.paused_until = (record["paused_until"] or NEVER) if record["paused_until"] >= 0 else 0
         for call in self.calls.values():
             call.held = False
-        for sid, seat in record["seats"].items():
-            self.ends_at[sid] = seat["until"]
-            self.waiting[sid] = sum(run["count"] for run in seat["runs"])
+        for sid, seat in record["sessions"].items():
+            self.ends_at[sid] = seat["ends_at"]
+            self.waiting[sid] = sum(run["caller_count"] for run in seat["runs"])
 
     def _learns(self) -> None:
         terms = self.terms
-        widest = max(_wide(bound["per"], terms) for bound in terms["windows"])
-        self.closed_until = self.now + max(widest, terms["start"] + terms["transit"] + terms["call"])
+        widest = max(_wide(bound["per_ms"], terms) for bound in terms["windows"])
+        self.closed_until = self.now + max(
+            widest, terms["start_within_ms"] + terms["transit_ms"] + terms["call_timeout_ms"]
+        )
         self.unclear_until = self.closed_until + _REST
         self._forgot = False
 
@@ -96,14 +98,14 @@ class Judge:
 
     @property
     def terms(self) -> Terms:
-        return next(era["terms"] for era in self._eras if not 0 <= era["until"] <= self.now)
+        return next(era["terms"] for era in self._eras if not 0 <= era["ends_at"] <= self.now)
 
     def told(self, process: Process, grants: Iterable[Grant]) -> None:
         """By an answer, or by what another one's answer left for it."""
         for grant in grants:
-            for call_id in range(grant["first"], grant["first"] + grant["count"]):
+            for call_id in range(grant["first_call_id"], grant["first_call_id"] + grant["call_count"]):
                 if (process.sid, call_id) not in self.calls:
-                    call = Call(process.sid, grant["at"], process.units[grant["run"]]["pages"], 0)
+                    call = Call(process.sid, grant["granted_at"], process.units[grant["run_id"]]["pages"], 0)
                     self.calls[process.sid, call_id] = call
                     self._use(call)
                     self._fresh.append(call)
@@ -115,8 +117,8 @@ class Judge:
         self._tick(answer)
         if self._forgot:
             self._learns()
-        self._bury(process.sid, lost=bool(answer["lost"]))
-        self.ends_at[process.sid] = self.now + self.terms["lease"]
+        self._bury(process.sid, lost=bool(answer["session_lost"]))
+        self.ends_at[process.sid] = self.now + self.terms["lease_ms"]
         self._said(process, asked, answer)
         self.told(process, answer["grants"])
         self._check_fresh()
@@ -139,37 +141,37 @@ class Judge:
         """The calls of those that have ended, as soon as they are over; who asks has not ended."""
         for call in self.calls.values():
             if call.cut:
-                call.held = call.held and not self.terms["stops"] and call.over_at > self.now
+                call.held = call.held and not self.terms["stops_on_disconnect"] and call.over_at > self.now
             elif call.sid == sid:
                 call.held = call.held and not lost
             elif self.ends_at[call.sid] <= self.now:
-                call.held = call.held and not self.terms["stops"] and call.over_at > self.now
+                call.held = call.held and not self.terms["stops_on_disconnect"] and call.over_at > self.now
         for each, ends_at in self.ends_at.items():
             if (ends_at <= self.now and each != sid) or (each == sid and lost):
                 self.waiting[each] = 0
 
     def _said(self, process: Process, asked: Ask, answer: Answer) -> None:
         terms = self.terms
-        for hint in asked["hints"]:
-            wait = hint["wait"] if hint["kind"] == "quota" else min(hint["wait"], terms["longest"])
+        for hint in asked["refusals"]:
+            wait = hint["wait_ms"] if hint["kind"] == "quota" else min(hint["wait_ms"], terms["max_cooldown_ms"])
             if wait < 0 and hint["kind"] == "quota":
-                wait = terms["longest"]
-            elif wait < 0 and hint["at"] > self._rested_at:
-                wait = terms["backoff"][0]
+                wait = terms["max_cooldown_ms"]
+            elif wait < 0 and hint["granted_at"] > self._rested_at:
+                wait = terms["cooldown_steps_ms"][0]
             self.closed_until = max(self.closed_until, self.now + wait)
             self._may_rest()
-        for done in asked["done"]:
-            call = self.calls.get((process.sid, done["id"]))
+        for done in asked["ended_calls"]:
+            call = self.calls.get((process.sid, done["call_id"]))
             if call is not None and call.held and not call.cut:
                 self._ended(call, done["outcome"], done["units"].get("pages", call.pages))
-        for stamp in answer["starts"]:
+        for stamp in answer["restamps"]:
             assert self.now >= max(self.closed_until, self.paused_until), "a call started late in a rest"
-            call = self.calls[process.sid, stamp["id"]]
+            call = self.calls[process.sid, stamp["call_id"]]
             self._unuse(call)
-            call.at = stamp["at"]
+            call.at = stamp["granted_at"]
             self._use(call)
-        if asked["n"]:
-            self.waiting[process.sid] = sum(wish["count"] for wish in asked["runs"])
+        if asked["request_number"]:
+            self.waiting[process.sid] = sum(wish["caller_count"] for wish in asked["runs"])
 
     def _may_rest(self) -> None:
         self._rested_at = self.now
@@ -177,7 +179,7 @@ class Judge:
 
     def _use(self, call: Call) -> None:
         terms = self.terms
-        call.over_at = call.at + terms["start"] + terms["transit"] + terms["call"]
+        call.over_at = call.at + terms["start_within_ms"] + terms["transit_ms"] + terms["call_timeout_ms"]
         self.used += [(call.at, "calls", 1), (call.at, "pages", call.pages)]
 
     def _unuse(self, call: Call) -> None:
@@ -186,7 +188,7 @@ class Judge:
 
     def _ended(self, call: Call, outcome: str, pages: int) -> None:
         call.cut = outcome in {"cut_off", "timed_out"}
-        call.held = call.cut and not self.terms["stops"] and call.over_at > self.now
+        call.held = call.cut and not self.terms["stops_on_disconnect"] and call.over_at > self.now
         if outcome in {"failed", "unreached", "timed_out"}:
             self._may_rest()
         if outcome in {"unsent", "unreached"}:
@@ -218,13 +220,13 @@ class Judge:
         assert terms["in_flight"] < 0 or self._held() <= terms["in_flight"], f"{self._held()} calls at once"
         for bound in terms["windows"]:
             if any((1 if bound["unit"] == "calls" else call.pages) > 0 for call in fresh):
-                used = self._used(bound["per"], bound["unit"], self._since[f"{bound['unit']}/{bound['per']}"])
+                used = self._used(bound["per_ms"], bound["unit"], self._since[f"{bound['unit']}/{bound['per_ms']}"])
                 assert used <= bound["n"], f"{used} of {bound}"
 
     def late(self, before: Record, after: Record, answer: Answer) -> None:
         """A request that was overtaken."""
         assert (answer["status"], answer["grants"]) == ("late", [])
-        assert before["seats"] == after["seats"]
+        assert before["sessions"] == after["sessions"]
         self._tick(answer)
 
     def heard(self, process: Process, record: Record, *, exchanged: bool) -> None:
@@ -232,7 +234,7 @@ class Judge:
 
         A heartbeat lets nobody in: whoever waits is told when to ask.
         """
-        held = {call["id"] for call in record["seats"][process.sid]["calls"]}
+        held = {call["id"] for call in record["sessions"][process.sid]["calls"]}
         assert held <= {*process.calls}, f"{process.sid} has never heard of {held - {*process.calls}}"
         lost = {call_id for call_id in process.calls if self.calls[process.sid, call_id].held} - held
         assert not lost, f"the store has lost {lost} of {process.sid}"
@@ -246,28 +248,28 @@ class Judge:
         if any(count for sid, count in self.waiting.items() if sid != process.sid) or not self.waiting.get(process.sid):
             return
         wishes = [wish for wish in process.line.values() if not self._too_large(wish)]
-        first: dict[str, Wish] = {}
+        first: dict[str, DeclaredRun] = {}
         for wish in [wish for wish in wishes if wish["front"]][:1] or wishes:
             first.setdefault(wish["key"], wish)
         assert not first or not all(self._fits(wish) for wish in first.values()), f"{process.sid} waits for nothing"
 
-    def _too_large(self, wish: Wish) -> bool:
+    def _too_large(self, wish: DeclaredRun) -> bool:
         return any(0 < bound["n"] < wish["units"][bound["unit"]] for bound in self.terms["windows"])
 
-    def _fits(self, wish: Wish) -> bool:
+    def _fits(self, wish: DeclaredRun) -> bool:
         terms = self.terms
         if 0 <= terms["in_flight"] <= self._held():
             return False
         return all(
-            self._used(bound["per"], bound["unit"]) + wish["units"][bound["unit"]] <= bound["n"] and bound["n"] > 0
+            self._used(bound["per_ms"], bound["unit"]) + wish["units"][bound["unit"]] <= bound["n"] and bound["n"] > 0
             for bound in terms["windows"]
         )
 
 
 def _names(era: Era) -> list[str]:
-    return [f"{bound['unit']}/{bound['per']}" for bound in era["terms"]["windows"]]
+    return [f"{bound['unit']}/{bound['per_ms']}" for bound in era["terms"]["windows"]]
 
 
 def _wide(per: int, terms: Terms) -> int:
     """Calls may arrive so much later than they were granted."""
-    return per + terms["start"] + terms["transit"] + 1
+    return per + terms["start_within_ms"] + terms["transit_ms"] + 1

@@ -23,12 +23,12 @@ def head_start(record: Record, units: dict[str, int], now: int) -> int:
     while True:
         used = [
             sum(
-                log["items"][index + 1]
-                for index in range(0, len(log["items"]), 2)
-                if log["items"][index] + bound["per"] + terms["start"] + terms["transit"] + 1 > at
+                log["entries"][index + 1]
+                for index in range(0, len(log["entries"]), 2)
+                if log["entries"][index] + bound["per_ms"] + terms["start_within_ms"] + terms["transit_ms"] + 1 > at
             )
             for bound in terms["windows"]
-            for log in [record["logs"].get(logs.name(bound), {"sum": 0, "items": []})]
+            for log in [record["window_logs"].get(logs.name(bound), {"sum": 0, "entries": []})]
         ]
         wanted = [units.get(bound["unit"], 0) for bound in terms["windows"]]
         if all(so_far + more <= bound["n"] for so_far, more, bound in zip(used, wanted, terms["windows"], strict=True)):
@@ -64,7 +64,7 @@ class LinePromises(LimitCase):
         held = a.wants()
         b.wants()
         a.wants()
-        assert (a.waits[0]["ahead"], b.exchanges()["waits"][0]["ahead"]) == (1, 0)
+        assert (a.waits[0]["ahead_count"], b.exchanges()["waits"][0]["ahead_count"]) == (1, 0)
         a.gives_back(held)
         assert b.beats()["grants"] or len(b.calls) == 1
         assert not a.calls
@@ -90,7 +90,9 @@ class LinePromises(LimitCase):
         a.joins(300, {"pages": 10}, key="heavy")
         a.joins(3000, {"pages": 1}, key="light")
         a.asks()
-        taken = {run: sum(g["count"] * a.units[run]["pages"] for g in a.grants if g["run"] == run) for run in (1, 2)}
+        taken = {
+            run: sum(g["call_count"] * a.units[run]["pages"] for g in a.grants if g["run_id"] == run) for run in (1, 2)
+        }
         assert sum(taken.values()) == 1000
         assert abs(taken[1] - taken[2]) <= 10
 
@@ -114,7 +116,7 @@ class LinePromises(LimitCase):
         held = a.wants()
         b.wants(5)
         a.joins(1, front=True)
-        assert a.exchanges()["waits"][0]["ahead"] == 0
+        assert a.exchanges()["waits"][0]["ahead_count"] == 0
         assert len(a.gives_back(held)) == 1
 
     def test_several_who_were_in_already_go_in_the_order_they_came(
@@ -135,10 +137,10 @@ class LinePromises(LimitCase):
         b.asks()
         b.leaves(run, 3)
         b.asks()
-        assert [each["count"] for each in stored(store)["seats"]["b"]["runs"]] == [2]
+        assert [each["caller_count"] for each in stored(store)["sessions"]["b"]["runs"]] == [2]
         b.leaves(run)
         b.asks()
-        assert stored(store)["seats"]["b"]["runs"] == []
+        assert stored(store)["sessions"]["b"]["runs"] == []
         assert len(a.gives_back(held)) == 0
         assert len(a.wants()) == 1
 
@@ -163,11 +165,11 @@ class LinePromises(LimitCase):
         run = b.joins(2)
         b.asks()
         a.gives_back(held[:1])
-        b.line[run]["count"] += 1
+        b.line[run]["caller_count"] += 1
         b.asks()
-        assert (len(b.calls), b.line[run]["count"]) == (1, 2)
+        assert (len(b.calls), b.line[run]["caller_count"]) == (1, 2)
         b.asks()
-        assert [each["count"] for each in stored(store)["seats"]["b"]["runs"]] == [2]
+        assert [each["caller_count"] for each in stored(store)["sessions"]["b"]["runs"]] == [2]
 
     def test_small_ones_pass_a_large_one_that_they_do_not_delay(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -225,9 +227,9 @@ class LinePromises(LimitCase):
             a.asks()
             if not a.line:
                 break
-            clock.move(a.waits[0]["again"])
+            clock.move(a.waits[0]["ask_again_in_ms"])
         assert not a.line
-        assert clock.steady - a.grants[0]["at"] <= 2 * (7 * SECOND + LATE) + SECOND + LATE
+        assert clock.steady - a.grants[0]["granted_at"] <= 2 * (7 * SECOND + LATE) + SECOND + LATE
 
     def test_a_call_of_nothing_passes_a_full_window_but_not_a_full_house(
         self, store: LimitStore, a: Process, clock: HandClock

@@ -82,8 +82,8 @@ class LimitMachine(RuleBasedStateMachine):
         return self.alive[pick % MAX_PROCESSES % len(self.alive)]
 
     def _say(self, process: Process, asked: Ask, *, lost: bool = False) -> None:
-        beat = asked["n"] == 0
-        verb = self.store.exchange if not beat else self.store.give_back if asked["done"] else self.store.renew
+        beat = asked["request_number"] == 0
+        verb = self.store.exchange if not beat else self.store.give_back if asked["ended_calls"] else self.store.renew
         answer = verb(LIMIT, asked)
         self._tell_what_others_got(process)
         self.judge.applied(process, asked, answer)
@@ -94,10 +94,10 @@ class LimitMachine(RuleBasedStateMachine):
 
     def _tell_what_others_got(self, asking: Process) -> None:
         """Now: a wake-up comes when it comes, and the judge would take it for what was granted then."""
-        seats = stored(self.store)["seats"]
+        seats = stored(self.store)["sessions"]
         for each in self.started:
             if each is not asking and each.sid in seats:
-                self.judge.told(each, seats[each.sid]["out"])
+                self.judge.told(each, seats[each.sid]["unconfirmed"])
 
     @rule(pick=ANY, callers=CALLERS, endings=ENDINGS, lost=st.sampled_from([False, False, False, True]))
     def asks(
@@ -193,7 +193,9 @@ class LimitMachine(RuleBasedStateMachine):
         for call_id, wait in zip([*process.calls], waits, strict=False):
             at = process.calls[call_id]
             process.ends([call_id], "failed")
-            process.hints.append({"kind": "quota" if quota else "cooldown", "at": at, "wait": wait, "jitter": 0})
+            process.hints.append(
+                {"kind": "quota" if quota else "cooldown", "granted_at": at, "wait_ms": wait, "jitter_permille": 0}
+            )
             self._say(process, process.ask())
             self.clock.move(600)
             self._say(process, process.ask())
@@ -212,15 +214,15 @@ class LimitMachine(RuleBasedStateMachine):
     def a_slow_request_arrives_when_newer_ones_have(self, pick: int) -> None:
         asked = self.kept.pop(pick % len(self.kept))
         before = stored(self.store)
-        seat = before["seats"].get(asked["sid"])
-        if seat is not None and seat["n"] > asked["n"]:
+        seat = before["sessions"].get(asked["session_id"])
+        if seat is not None and seat["request_number"] > asked["request_number"]:
             answer = self.store.exchange(LIMIT, asked)
             self.judge.late(before, stored(self.store), answer)
 
     @rule(ms=STEPS, beat=st.booleans())
     def time_passes(self, ms: int, *, beat: bool) -> None:
         """So much, or until the first is told to ask again; those who live mostly beat on."""
-        waits = [process.waits[0]["again"] for process in self.alive if process.waits]
+        waits = [process.waits[0]["ask_again_in_ms"] for process in self.alive if process.waits]
         left = ms if ms >= 0 else min(waits, default=1)
         while left > 0:
             step = min(left, 4000)
@@ -275,7 +277,7 @@ class LimitMachine(RuleBasedStateMachine):
     def the_store_is_rolled_back(self, pick: int) -> None:
         """And found out by the first who beats: one who was answered since, and whose session cannot have ended."""
         [old] = self.copies
-        known = [process for process in self.alive if process.version > old["v"]]
+        known = [process for process in self.alive if process.version > old["version"]]
         if known:
             self.store.change(LIMIT, lambda _, __: copy.deepcopy(old))
             self.copies = []
@@ -290,5 +292,5 @@ class LimitMachine(RuleBasedStateMachine):
         if record is not None:
             assert problems(record) == []
             assert problems_of_parts(self.store) == []
-            assert sum(len(log["items"]) for log in record["logs"].values()) <= 3 * 4 * 512
-            assert len(record["seats"]) <= 2 * len(self.started)  # each with the calls that it cut off
+            assert sum(len(log["entries"]) for log in record["window_logs"].values()) <= 3 * 4 * 512
+            assert len(record["sessions"]) <= 2 * len(self.started)  # each with the calls that it cut off

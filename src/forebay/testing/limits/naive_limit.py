@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from forebay.model.limit_record import Ask, Done
+from forebay.model.limit_record import Ask, EndedCall
 
 
 class Window(NamedTuple):
@@ -93,23 +93,23 @@ class NaiveLimit:
 
     def step(self, ask: Ask, now: int) -> list[str]:
         """Return the other sessions that were given something."""
-        session = self.sessions.setdefault(ask["sid"], Session(is_over=True))
-        confirms = any(number <= ask["heard"] for number, _, _ in session.given)
-        only_beats = ask["n"] == 0 and not ask["done"] and not confirms and not session.is_over
+        session = self.sessions.setdefault(ask["session_id"], Session(is_over=True))
+        confirms = any(number <= ask["confirmed_grant_number"] for number, _, _ in session.given)
+        only_beats = ask["request_number"] == 0 and not ask["ended_calls"] and not confirms and not session.is_over
         session.ends_at, session.is_over = now + self._lease_ms, False
-        session.next_call = max(session.next_call, ask["next"])
-        session.last_grant = max(session.last_grant, ask["heard"])
-        session.given = [each for each in session.given if each[0] > ask["heard"]]
+        session.next_call = max(session.next_call, ask["next_call_id"])
+        session.last_grant = max(session.last_grant, ask["confirmed_grant_number"])
+        session.given = [each for each in session.given if each[0] > ask["confirmed_grant_number"]]
         if only_beats:
             return []
-        for done in ask["done"]:
-            self._end(ask["sid"], done, now)
-        if ask["n"]:
-            for number in ask["starts"]:
-                self._start_again(ask["sid"], number, now)
+        for done in ask["ended_calls"]:
+            self._end(ask["session_id"], done, now)
+        if ask["request_number"]:
+            for number in ask["restamp_call_ids"]:
+                self._start_again(ask["session_id"], number, now)
             self._line_up(ask, session)
         self._clear(now)
-        woken = self._serve(ask["sid"], now)
+        woken = self._serve(ask["session_id"], now)
         if not self.runs:
             self._served_tag = 0
         return sorted(woken)
@@ -118,8 +118,8 @@ class NaiveLimit:
         held = (call for call in self.calls if (call.sid, call.number) == (sid, number) and not call.is_cut_off)
         return next(held, None)
 
-    def _end(self, sid: str, done: Done, now: int) -> None:
-        call = self._call(sid, done["id"])
+    def _end(self, sid: str, done: EndedCall, now: int) -> None:
+        call = self._call(sid, done["call_id"])
         if call is None:
             return
         if done["outcome"] in {"unsent", "unreached"}:
@@ -148,11 +148,11 @@ class NaiveLimit:
         call.at, call.over_at = now, now + self._held_ms
 
     def _line_up(self, ask: Ask, session: Session) -> None:
-        mine = {run.number: run for run in self.runs if run.sid == ask["sid"]}
-        self.runs = [run for run in self.runs if run.sid != ask["sid"]]
+        mine = {run.number: run for run in self.runs if run.sid == ask["session_id"]}
+        self.runs = [run for run in self.runs if run.sid != ask["session_id"]]
         stay: list[Run] = []
         for wish in ask["runs"]:
-            count = wish["count"] - sum(given for _, run, given in session.given if run == wish["id"])
+            count = wish["caller_count"] - sum(given for _, run, given in session.given if run == wish["id"])
             if count <= 0:
                 continue
             run = mine.get(wish["id"])
@@ -162,7 +162,7 @@ class NaiveLimit:
                 if wish["front"]:
                     tag = self._served_tag - (1 << 45)
                 self._tails.setdefault(wish["key"], self._served_tag)
-                run = Run(ask["sid"], wish["id"], wish["key"], count, wish["units"], tag, self._order)
+                run = Run(ask["session_id"], wish["id"], wish["key"], count, wish["units"], tag, self._order)
             run.count = count
             behind = run.tag + count * self._cost(run.units)
             self._tails[run.key] = max(self._tails[run.key], behind)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from forebay.errors import MaybeApplied
 from forebay.model.limit import CALLS
-from forebay.model.limit_record import Answer, Ask, Done, Grant, Hint, Wait, Wish
+from forebay.model.limit_record import Answer, Ask, DeclaredRun, EndedCall, Grant, ProviderRefusal, Wait
 from forebay.stores.limit_base import LimitStore
 from forebay.testing.limits.hand_clock import HandClock
 
@@ -15,8 +15,8 @@ LIMIT = "api"
 _TRIES = 3
 
 
-def hint(at: int, wait: int = -1, *, kind: str = "cooldown", jitter: int = 0) -> Hint:
-    return {"kind": kind, "at": at, "wait": wait, "jitter": jitter}
+def hint(at: int, wait: int = -1, *, kind: str = "cooldown", jitter: int = 0) -> ProviderRefusal:
+    return {"kind": kind, "granted_at": at, "wait_ms": wait, "jitter_permille": jitter}
 
 
 class Process:
@@ -40,10 +40,10 @@ class Process:
         self.tv = -1
         self.sure_until = 0
         self.calls: dict[int, int] = {}
-        self.line: dict[int, Wish] = {}
-        self.done: list[Done] = []
+        self.line: dict[int, DeclaredRun] = {}
+        self.done: list[EndedCall] = []
         self.starts: list[int] = []
-        self.hints: list[Hint] = []
+        self.hints: list[ProviderRefusal] = []
         self.grants: list[Grant] = []
         self.units: dict[int, dict[str, int]] = {}
         self.waits: list[Wait] = []
@@ -58,7 +58,7 @@ class Process:
         self.line[self._runs] = {
             "id": self._runs,
             "key": key,
-            "count": count,
+            "caller_count": count,
             "units": self.units[self._runs],
             "label": "",
             "front": int(front),
@@ -74,9 +74,9 @@ class Process:
 
     def leaves(self, run: int, count: int | None = None) -> None:
         """Callers give up; all of the run unless it is said how many."""
-        left = self.line[run]["count"] - count if count is not None else 0
+        left = self.line[run]["caller_count"] - count if count is not None else 0
         if left > 0:
-            self.line[run]["count"] = left
+            self.line[run]["caller_count"] = left
         else:
             del self.line[run]
 
@@ -84,7 +84,7 @@ class Process:
         """Calls are over; the store hears of it when it is asked next."""
         for call_id in [*call_ids]:
             self.calls.pop(call_id, None)
-            self.done.append({"id": call_id, "outcome": outcome, "units": dict(units or {})})
+            self.done.append({"call_id": call_id, "outcome": outcome, "units": dict(units or {})})
 
     def gives_back(
         self, call_ids: Iterable[int], outcome: str = "ok", units: Mapping[str, int] | None = None
@@ -99,39 +99,39 @@ class Process:
     def ask(self) -> Ask:
         """The next request, whole; sent again it is the same."""
         said = self._said(self.acked + 1)
-        said["done"] = [*self.done]
-        said["hints"] = [*self.hints]
-        said["starts"] = [*self.starts]
+        said["ended_calls"] = [*self.done]
+        said["refusals"] = [*self.hints]
+        said["restamp_call_ids"] = [*self.starts]
         said["runs"] = [wish.copy() for wish in self.line.values()]
         return said
 
     def returns(self) -> Ask:
         """What ends calls without a number; they are also part of the next request, until that was answered."""
-        return self._said(0) | {"done": [*self.done], "hints": [*self.hints]}
+        return self._said(0) | {"ended_calls": [*self.done], "refusals": [*self.hints]}
 
     def _said(self, n: int) -> Ask:
         return {
-            "sid": self.sid,
-            "n": n,
-            "heard": self.heard,
-            "next": self.next,
+            "session_id": self.sid,
+            "request_number": n,
+            "confirmed_grant_number": self.heard,
+            "next_call_id": self.next,
             "label": self.sid,
-            "seen": self.seen,
-            "elapsed": self.clock.steady - self.seen_at if self.seen >= 0 else 0,
-            "version": self.version,
-            "acked": self.acked,
-            "sure": int(self.clock.steady < self.sure_until),
-            "tv": self.tv,
-            "done": [],
-            "hints": [],
-            "starts": [],
+            "seen_at": self.seen,
+            "elapsed_ms": self.clock.steady - self.seen_at if self.seen >= 0 else 0,
+            "seen_version": self.version,
+            "answered_request_number": self.acked,
+            "is_sure": int(self.clock.steady < self.sure_until),
+            "terms_version": self.tv,
+            "ended_calls": [],
+            "refusals": [],
+            "restamp_call_ids": [],
             "runs": [],
         }
 
     def asks(self) -> list[int]:
         """The calls that it got by that, asking again at once while the store has more to do."""
         before = {*self.calls}
-        while self.exchanges()["more"]:
+        while self.exchanges()["has_more"]:
             pass
         return [call_id for call_id in self.calls if call_id not in before]
 
@@ -160,34 +160,34 @@ class Process:
     def takes(self, asked: Ask, answer: Answer) -> None:
         if answer["status"] != "ok":
             return
-        self.version = max(self.version, answer["v"])
+        self.version = max(self.version, answer["version"])
         self.seen, self.seen_at = answer["now"], self.clock.steady
         if answer["terms"]:
-            self.tv = answer["tv"]
-            self.sure_until = self.clock.steady + answer["terms"][0]["lease"]
-            self._lease = answer["terms"][0]["lease"]
+            self.tv = answer["terms_version"]
+            self.sure_until = self.clock.steady + answer["terms"][0]["lease_ms"]
+            self._lease = answer["terms"][0]["lease_ms"]
         else:
             self.sure_until = self.clock.steady + self._lease
-        if asked["n"]:
-            self.acked = asked["n"]
+        if asked["request_number"]:
+            self.acked = asked["request_number"]
             self.done.clear()
             self.hints.clear()
             self.starts.clear()
             self.waits = answer["waits"]
-            for stamp in answer["starts"]:
-                self.calls[stamp["id"]] = stamp["at"]
+            for stamp in answer["restamps"]:
+                self.calls[stamp["call_id"]] = stamp["granted_at"]
         self.hears(answer["grants"])
 
     def hears(self, grants: Iterable[Grant]) -> None:
         """What it has heard of before, it does not take again."""
         for grant in grants:
-            if grant["g"] <= self.heard:
+            if grant["number"] <= self.heard:
                 continue
-            self.heard = grant["g"]
+            self.heard = grant["number"]
             self.grants.append(grant.copy())
-            for call_id in range(grant["first"], grant["first"] + grant["count"]):
+            for call_id in range(grant["first_call_id"], grant["first_call_id"] + grant["call_count"]):
                 assert call_id not in self.calls, f"{self.sid} was given call {call_id} twice"
-                self.calls[call_id] = grant["at"]
+                self.calls[call_id] = grant["granted_at"]
                 self.next = max(self.next, call_id + 1)
-            if grant["run"] in self.line:
-                self.leaves(grant["run"], grant["count"])
+            if grant["run_id"] in self.line:
+                self.leaves(grant["run_id"], grant["call_count"])

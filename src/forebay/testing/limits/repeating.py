@@ -39,14 +39,16 @@ class RepeatPromises(LimitCase):
         define(store, 4)
         clock.move(1)
         a.wants()
-        a.hints.append({"kind": "cooldown", "at": a.grants[0]["at"], "wait": -1, "jitter": 0})
+        a.hints.append(
+            {"kind": "cooldown", "granted_at": a.grants[0]["granted_at"], "wait_ms": -1, "jitter_permille": 0}
+        )
         clock.move(SECOND)
         asked = a.ask()
         store.exchange(LIMIT, asked)
-        cool = stored(store)["cool"]
+        cool = stored(store)["cooldown"]
         clock.move(SECOND)
         store.exchange(LIMIT, asked)
-        assert stored(store)["cool"] == cool
+        assert stored(store)["cooldown"] == cool
         assert cool["level"] == 1
 
     def test_a_request_that_was_overtaken_changes_nothing(
@@ -55,15 +57,15 @@ class RepeatPromises(LimitCase):
         define(store, 3)
         held = a.wants(1)
         a.joins(2)
-        late = a.ask() | {"done": [{"id": held[0], "outcome": "ok", "units": {}}]}
+        late = a.ask() | {"ended_calls": [{"call_id": held[0], "outcome": "ok", "units": {}}]}
         a.line.clear()
         a.exchanges()
         a.exchanges()
-        before = stored(store)["seats"]
+        before = stored(store)["sessions"]
         clock.move(SECOND)
         answer = store.exchange(LIMIT, late)
-        assert (answer["status"], answer["grants"], answer["starts"]) == ("late", [], [])
-        assert stored(store)["seats"] == before
+        assert (answer["status"], answer["grants"], answer["restamps"]) == ("late", [], [])
+        assert stored(store)["sessions"] == before
         assert len(b.wants(9)) == 2
 
     def test_a_request_that_was_overtaken_keeps_no_session_alive(
@@ -84,8 +86,10 @@ class RepeatPromises(LimitCase):
         define(store, 1)
         held = a.wants()
         b.wants()
-        answer = a.store.exchange(LIMIT, a.ask() | {"done": [{"id": held[0], "outcome": "ok", "units": {}}]})
-        assert answer["wakes"] == ["b"]
+        answer = a.store.exchange(
+            LIMIT, a.ask() | {"ended_calls": [{"call_id": held[0], "outcome": "ok", "units": {}}]}
+        )
+        assert answer["woken_session_ids"] == ["b"]
         b.beats()
         assert len(b.calls) == 1
 
@@ -125,7 +129,7 @@ class RepeatPromises(LimitCase):
         a.takes(returned, store.give_back(LIMIT, returned))
         a.beats()
         assert len(a.calls) == 2
-        assert sorted(a.calls) == [call["id"] for call in stored(store)["seats"]["a"]["calls"]]
+        assert sorted(a.calls) == [call["id"] for call in stored(store)["sessions"]["a"]["calls"]]
 
     def test_who_has_not_confirmed_is_passed_over_and_nobody_else(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -138,7 +142,7 @@ class RepeatPromises(LimitCase):
         # b is given one and says nothing; the next one goes past it, and the third finds nobody who has answered.
         for call_id in held:
             a.gives_back([call_id])
-        assert [len(stored(store)["seats"][sid]["calls"]) for sid in ("b", "c")] == [1, 1]
+        assert [len(stored(store)["sessions"][sid]["calls"]) for sid in ("b", "c")] == [1, 1]
         c.beats()
         assert len(c.calls) == 1
         c.asks()
@@ -157,7 +161,7 @@ class RepeatPromises(LimitCase):
         a.ends(held)
         a.joins()
         answer = a.exchanges()
-        assert answer["wakes"] == ["b"]
+        assert answer["woken_session_ids"] == ["b"]
         if self.wakes:
             self.wait_for(lambda: bool(told))
             [(limit, grants, now)] = told
@@ -172,4 +176,4 @@ class RepeatPromises(LimitCase):
     def test_nobody_is_woken_for_what_it_asked_itself(self, store: LimitStore, a: Process) -> None:
         define(store, 2)
         a.joins(2)
-        assert a.exchanges()["wakes"] == []
+        assert a.exchanges()["woken_session_ids"] == []

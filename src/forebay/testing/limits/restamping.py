@@ -11,7 +11,7 @@ from forebay.testing.limits.process import Process
 def restarts(process: Process, call_id: int) -> bool:
     process.starts.append(call_id)
     answer = process.exchanges()
-    return any(stamp["id"] == call_id for stamp in answer["starts"])
+    return any(stamp["call_id"] == call_id for stamp in answer["restamps"])
 
 
 class StartPromises(LimitCase):
@@ -27,7 +27,10 @@ class StartPromises(LimitCase):
         assert b.wants() == []
         clock.move(1)
         assert len(b.asks()) == 1
-        assert {name: log["sum"] for name, log in stored(store)["logs"].items()} == {"calls/1000": 1, "calls/60000": 2}
+        assert {name: log["sum"] for name, log in stored(store)["window_logs"].items()} == {
+            "calls/1000": 1,
+            "calls/60000": 2,
+        }
 
     def test_a_call_that_starts_late_is_held_from_then_on(
         self, store: LimitStore, clock: HandClock, a: Process, b: Process
@@ -49,7 +52,7 @@ class StartPromises(LimitCase):
         for _ in range(5):
             clock.move(SECOND)
             assert restarts(a, call)
-            assert stored(store)["logs"]["pages/2000"]["sum"] <= 4
+            assert stored(store)["window_logs"]["pages/2000"]["sum"] <= 4
             assert b.wants(1, {"pages": 2}) == []
             b.line.clear()
 
@@ -60,7 +63,7 @@ class StartPromises(LimitCase):
         assert restarts(a, call)
         clock.move(SECOND + LATE)
         assert not restarts(a, call)
-        assert stored(store)["logs"]["calls/60000"]["sum"] == 1
+        assert stored(store)["window_logs"]["calls/60000"]["sum"] == 1
 
     def test_no_call_starts_late_in_a_cool_down_or_a_pause(
         self, store: LimitStore, clock: HandClock, a: Process
@@ -71,7 +74,7 @@ class StartPromises(LimitCase):
         assert restarts(a, first)
         pause(store)
         assert not restarts(a, first)
-        store.change(a.limit, lambda record, _: record | {"paused": -1} if record else None)
+        store.change(a.limit, lambda record, _: record | {"paused_until": -1} if record else None)
         a.refused(a.calls[second], 2 * SECOND)
         clock.move(2 * SECOND - 1)
         assert not restarts(a, second)
@@ -95,5 +98,5 @@ class StartPromises(LimitCase):
         store.exchange(a.limit, asked)
         clock.move(100)
         again = store.exchange(a.limit, asked)
-        assert again["starts"] == [{"id": call, "at": clock.shown, "late": START}]
-        assert stored(store)["logs"]["calls/60000"] == {"sum": 1, "items": [clock.shown, 1]}
+        assert again["restamps"] == [{"call_id": call, "granted_at": clock.shown, "max_age_ms": START}]
+        assert stored(store)["window_logs"]["calls/60000"] == {"sum": 1, "entries": [clock.shown, 1]}

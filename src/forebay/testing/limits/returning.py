@@ -47,7 +47,7 @@ class ReturnPromises(LimitCase):
     def test_who_waits_hears_of_what_is_given_back(self, store: LimitStore, a: Process, b: Process) -> None:
         define(store, 1)
         told: list[int] = []
-        stop = store.listen("b", lambda _, grants, __: told.extend(grant["count"] for grant in grants))
+        stop = store.listen("b", lambda _, grants, __: told.extend(grant["call_count"] for grant in grants))
         held = a.wants()
         assert b.wants() == []
         a.ends(held)
@@ -63,15 +63,15 @@ class ReturnPromises(LimitCase):
     ) -> None:
         define(store, 1)
         told: list[int] = []
-        stop = store.listen("b", lambda _, grants, __: told.extend(grant["count"] for grant in grants))
+        stop = store.listen("b", lambda _, grants, __: told.extend(grant["call_count"] for grant in grants))
         held = a.wants()
         assert b.wants() == []
         a.ends(held)
         returned = a.returns()
         if not store.send_back(LIMIT, returned):
-            assert stored(store)["seats"]["a"]["calls"], "it was refused, and done all the same"
+            assert stored(store)["sessions"]["a"]["calls"], "it was refused, and done all the same"
             store.give_back(LIMIT, returned)
-        self.wait_for(lambda: not stored(store)["seats"]["a"]["calls"])
+        self.wait_for(lambda: not stored(store)["sessions"]["a"]["calls"])
         if self.wakes:
             self.wait_for(lambda: told == [1])
         stop()
@@ -86,7 +86,7 @@ class ReturnPromises(LimitCase):
         held = a.wants()
         assert a.wants() == []
         told: list[int] = []
-        stop = store.listen("a", lambda _, grants, __: told.extend(grant["count"] for grant in grants))
+        stop = store.listen("a", lambda _, grants, __: told.extend(grant["call_count"] for grant in grants))
         a.ends(held)
         if store.send_back(LIMIT, a.returns()) and self.wakes and not store.instant:
             self.wait_for(lambda: told == [1])
@@ -99,27 +99,29 @@ class ReturnPromises(LimitCase):
     ) -> None:
         define(store, 4, [(40, 60.0), (40, 60.0, "pages")], breaker_after=9)
         first, _ = a.wants(2, {"pages": 3})
-        before = stored(store)["logs"]
+        before = stored(store)["window_logs"]
         gives_back_both_ways(a, [first], outcome, order, pages=5)
         record = stored(store)
         sent, cut = outcome != "unsent", outcome in {"cut_off", "timed_out"}
-        assert [call["id"] for call in record["seats"]["a"]["calls"]] == [first + 1]
+        assert [call["id"] for call in record["sessions"]["a"]["calls"]] == [first + 1]
         assert cut_off_count(record) == int(cut)
-        assert record["logs"]["calls/60000"]["sum"] == before["calls/60000"]["sum"] - (not sent)
-        assert record["logs"]["pages/60000"]["sum"] == before["pages/60000"]["sum"] + (2 if sent else -3)
-        assert record["cool"]["fails"] == int(outcome in {"failed", "timed_out"})
+        assert record["window_logs"]["calls/60000"]["sum"] == before["calls/60000"]["sum"] - (not sent)
+        assert record["window_logs"]["pages/60000"]["sum"] == before["pages/60000"]["sum"] + (2 if sent else -3)
+        assert record["cooldown"]["failure_count"] == int(outcome in {"failed", "timed_out"})
 
     def test_a_refusal_that_is_sent_ahead_counts_once(self, store: LimitStore, clock: HandClock, a: Process) -> None:
         define(store, 4)
         clock.move(1)
         a.wants()
-        a.hints.append({"kind": "cooldown", "at": a.grants[0]["at"], "wait": -1, "jitter": 0})
+        a.hints.append(
+            {"kind": "cooldown", "granted_at": a.grants[0]["granted_at"], "wait_ms": -1, "jitter_permille": 0}
+        )
         store.give_back(LIMIT, a.returns())
-        cool = stored(store)["cool"]
+        cool = stored(store)["cooldown"]
         assert cool["level"] == 1
         clock.move(SECOND)
         a.exchanges()
-        assert stored(store)["cool"] == cool
+        assert stored(store)["cooldown"] == cool
 
     def test_giving_back_leaves_line_and_number_as_they_are(self, store: LimitStore, a: Process, b: Process) -> None:
         define(store, 2)
@@ -128,11 +130,15 @@ class ReturnPromises(LimitCase):
         a.joins(3)
         asked = a.ask()
         store.exchange(LIMIT, asked)
-        before = stored(store)["seats"]["a"]
+        before = stored(store)["sessions"]["a"]
         a.ends(held[:1])
         store.give_back(LIMIT, a.returns())
-        after = stored(store)["seats"]["a"]
-        assert (after["n"], after["runs"], after["next"]) == (before["n"], before["runs"], before["next"])
+        after = stored(store)["sessions"]["a"]
+        assert (after["request_number"], after["runs"], after["next_call_id"]) == (
+            before["request_number"],
+            before["runs"],
+            before["next_call_id"],
+        )
         a.takes(asked, store.exchange(LIMIT, asked))  # whose answer was lost
 
     @pytest.mark.parametrize("call_id", [0, 2, 99])
@@ -144,7 +150,7 @@ class ReturnPromises(LimitCase):
         b.wants()
         b.ends([call_id], "unsent")
         store.give_back(LIMIT, b.returns())
-        assert sum(len(seat["calls"]) for seat in stored(store)["seats"].values()) == 2
+        assert sum(len(seat["calls"]) for seat in stored(store)["sessions"].values()) == 2
         assert a.wants() == []
 
     def test_what_an_ended_session_gives_back_late_is_of_no_harm(
@@ -156,7 +162,7 @@ class ReturnPromises(LimitCase):
         assert len(b.wants(2)) == 2
         a.ends(held)
         store.give_back(LIMIT, a.returns())
-        assert len(stored(store)["seats"]["b"]["calls"]) == 2
+        assert len(stored(store)["sessions"]["b"]["calls"]) == 2
         assert b.wants() == []
 
     def test_a_store_that_forgot_is_found_out_by_who_gives_back(
@@ -171,14 +177,14 @@ class ReturnPromises(LimitCase):
         returned = a.returns()
         for _ in range(2):
             store.give_back(LIMIT, returned)
-            assert stored(store)["gen"] == old["gen"] + 1
+            assert stored(store)["generation"] == old["generation"] + 1
         assert b.wants(2) == []
-        assert b.waits[0]["by"] == ["relearning"]
+        assert b.waits[0]["blocked_by"] == ["relearning"]
         clock.move(HELD)
         assert len(b.asks()) == 2
-        assert len(stored(store)["seats"]["b"]["calls"]) == 2
+        assert len(stored(store)["sessions"]["b"]["calls"]) == 2
         store.give_back(LIMIT, returned)  # of the generation before
-        assert len(stored(store)["seats"]["b"]["calls"]) == 2
+        assert len(stored(store)["sessions"]["b"]["calls"]) == 2
 
     def test_a_limit_that_is_not_there_is_unknown(self, store: LimitStore, a: Process) -> None:
         a.ends([1])
@@ -192,15 +198,15 @@ class ReturnPromises(LimitCase):
         held = a.wants()
         clock.move(SECOND)
         a.ends(held, outcome)
-        assert store.give_back(LIMIT, a.returns())["cut_off"] == 1
+        assert store.give_back(LIMIT, a.returns())["cut_off_count"] == 1
         assert b.wants() == []
-        while clock.shown < stored(store)["seats"]["a:cut_off"]["calls"][0]["until"] - LEASE:
+        while clock.shown < stored(store)["sessions"]["a:cut_off"]["calls"][0]["call_until"] - LEASE:
             clock.move(LEASE - 1)
             a.beats()
             b.beats()
-        clock.move(stored(store)["seats"]["a:cut_off"]["calls"][0]["until"] - clock.shown - 1)
+        clock.move(stored(store)["sessions"]["a:cut_off"]["calls"][0]["call_until"] - clock.shown - 1)
         assert b.asks() == []
-        assert b.waits[0]["again"] == 1
+        assert b.waits[0]["ask_again_in_ms"] == 1
         clock.move(1)
         assert len(b.asks()) == 1
         assert cut_off_count(stored(store)) == 0
@@ -215,12 +221,12 @@ class ReturnPromises(LimitCase):
         a.exchanges()
         a.ends(held, "cut_off")
         store.give_back(LIMIT, a.returns())
-        assert stored(store)["seats"]["a:cut_off"]["calls"][0]["until"] == clock.shown + HELD
+        assert stored(store)["sessions"]["a:cut_off"]["calls"][0]["call_until"] == clock.shown + HELD
 
     def test_a_provider_that_stops_with_its_client_is_free_at_once(
         self, store: LimitStore, a: Process, b: Process
     ) -> None:
         define(store, 1, on_disconnect="stops")
         a.ends(a.wants(), "cut_off")
-        assert store.give_back(LIMIT, a.returns())["cut_off"] == 0
+        assert store.give_back(LIMIT, a.returns())["cut_off_count"] == 0
         assert len(b.wants()) == 1

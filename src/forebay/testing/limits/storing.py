@@ -24,11 +24,13 @@ class StorePromises(LimitCase):
             mine = self.another(store, clock)
             begun.wait()
             for _ in range(ROUNDS):
-                mine.change(LIMIT, lambda record, _: known(record) | {"note": known(record)["note"] + str(thread)})
+                mine.change(
+                    LIMIT, lambda record, _: known(record) | {"pause_note": known(record)["pause_note"] + str(thread)}
+                )
 
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(change_often, range(THREADS)))
-        note = stored(store)["note"]
+        note = stored(store)["pause_note"]
         assert [note.count(str(thread)) for thread in range(THREADS)] == [ROUNDS] * THREADS
 
     def test_a_change_and_a_request_at_once_both_happen(self, store: LimitStore, clock: HandClock) -> None:
@@ -39,7 +41,7 @@ class StorePromises(LimitCase):
             mine = self.another(store, clock)
             begun.wait()
             for _ in range(ROUNDS):
-                mine.change(LIMIT, lambda record, _: known(record) | {"note": known(record)["note"] + "x"})
+                mine.change(LIMIT, lambda record, _: known(record) | {"pause_note": known(record)["pause_note"] + "x"})
 
         with ThreadPoolExecutor(1) as pool:
             changing = pool.submit(change_often)
@@ -49,8 +51,8 @@ class StorePromises(LimitCase):
                 process.wants()
             changing.result()
         record = stored(store)
-        assert record["note"] == "x" * ROUNDS
-        assert len(record["seats"]["a"]["calls"]) == len(process.calls) == ROUNDS
+        assert record["pause_note"] == "x" * ROUNDS
+        assert len(record["sessions"]["a"]["calls"]) == len(process.calls) == ROUNDS
 
     def test_processes_that_ask_at_once_never_get_too_much(self, store: LimitStore, clock: HandClock) -> None:
         define(store, 10, [(12, 60.0)])
@@ -66,7 +68,7 @@ class StorePromises(LimitCase):
 
         with ThreadPoolExecutor(THREADS) as pool:
             assert sum(pool.map(ask_often, range(THREADS))) == 10
-        assert stored(store)["logs"]["calls/60000"]["sum"] == 10
+        assert stored(store)["window_logs"]["calls/60000"]["sum"] == 10
 
     def test_a_step_that_makes_nothing_changes_nothing(self, store: LimitStore) -> None:
         define(store, 5)
@@ -91,8 +93,8 @@ class StorePromises(LimitCase):
         before = stored(store)
 
         def spoil(record: Record | None, _: int) -> Record:
-            known(record)["seats"] = {}
-            known(record)["v"] = 0
+            known(record)["sessions"] = {}
+            known(record)["version"] = 0
             raise ZeroDivisionError
 
         try:
@@ -106,9 +108,9 @@ class StorePromises(LimitCase):
         define(store, 5)
         a.wants()
         record = stored(store)
-        record["seats"].clear()
+        record["sessions"].clear()
         record["eras"].clear()
-        assert list(stored(store)["seats"]) == ["a"]
+        assert list(stored(store)["sessions"]) == ["a"]
         assert len(a.wants()) == 1
 
     def test_limits_are_apart_and_known_by_name(self, store: LimitStore, clock: HandClock) -> None:
@@ -144,8 +146,8 @@ class StorePromises(LimitCase):
         a.ends([1], units={"pages": 9})
         a.refused(clock.shown, 5)
         record = stored(store)
-        assert record["seats"]["a"]["calls"][0]["units"] == {"calls": 1, "pages": 7}
-        assert record["seats"]["b"]["runs"][0]["tag"] < 0
+        assert record["sessions"]["a"]["calls"][0]["units"] == {"calls": 1, "pages": 7}
+        assert record["sessions"]["b"]["runs"][0]["virtual_start"] < 0
         store.change(LIMIT, lambda found, _: found)
         assert stored(store) == record
 

@@ -25,7 +25,7 @@ class TimePromises(LimitCase):
         clock.move(4 * SECOND)
         clock.jump(jump)
         assert a.wants() == []
-        assert a.waits[0]["eta"] == WIDE - 4 * SECOND
+        assert a.waits[0]["eta_ms"] == WIDE - 4 * SECOND
         clock.move(WIDE - 4 * SECOND - 1)
         assert a.asks() == []
         clock.move(1)
@@ -70,7 +70,7 @@ class TimePromises(LimitCase):
         clock.jump(-HOUR)
         # Nobody who remembers is there, so the four seconds are lost, but not the hour.
         assert b.wants() == []
-        assert b.waits[0]["eta"] == WIDE
+        assert b.waits[0]["eta_ms"] == WIDE
         clock.move(WIDE)
         assert len(b.asks()) == 1
 
@@ -110,7 +110,7 @@ class TimePromises(LimitCase):
         b.joins()
         for _ in range(3):
             asked = b.ask()
-            asked["elapsed"] += 20 * SECOND
+            asked["elapsed_ms"] += 20 * SECOND
             b.takes(asked, store.exchange(LIMIT, asked))
         assert not b.calls
         clock.move(WIDE - SECOND - 1)
@@ -128,9 +128,9 @@ class TimePromises(LimitCase):
             clock.move(WIDE // 10)
             a.beats()
             asked = b.ask()
-            asked["elapsed"] = 0
+            asked["elapsed_ms"] = 0
             b.takes(asked, store.exchange(LIMIT, asked))
-            b.seen, b.seen_at = asked["seen"], b.seen_at - WIDE // 10
+            b.seen, b.seen_at = asked["seen_at"], b.seen_at - WIDE // 10
         clock.move(10)
         assert len(a.wants()) == 1
 
@@ -174,4 +174,4 @@ class TimePromises(LimitCase):
                 process.ends(process.calls)
         assert len(instants) > 100
         assert most_in(instants, 3 * SECOND + LATE) <= 7
-        assert stored(store)["offset"] != 0
+        assert stored(store)["clock_offset_ms"] != 0

@@ -1,5 +1,5 @@
 -- Adds the header of a limit that is not there, and clears away what those that were deleted have left.
--- Arguments: environment, name, last, clock_offset, virtual, placed, head, eras, people.
+-- Arguments: environment, name, last_step_at, clock_offset_ms, virtual_time, placed_run_count, head, eras, people.
 -- Reply: one row with its id if it was added.
 WITH sessions AS (
     DELETE FROM forebay_limit_sessions AS s WHERE NOT EXISTS (SELECT FROM forebay_limits AS l WHERE l.id = s.limit_id)
@@ -12,5 +12,6 @@ WITH sessions AS (
 ), windows AS (
     DELETE FROM forebay_limit_windows AS w WHERE NOT EXISTS (SELECT FROM forebay_limits AS l WHERE l.id = w.limit_id)
 )
-INSERT INTO forebay_limits (environment, name, version, last, clock_offset, virtual, placed, head, eras, people)
+INSERT INTO forebay_limits (environment, name, version, last_step_at, clock_offset_ms, virtual_time, placed_run_count,
+    head, eras, people)
 VALUES ($1, $2, 1, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING id

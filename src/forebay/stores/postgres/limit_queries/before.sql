@@ -1,4 +1,5 @@
--- Counts the runs before a tag that are not too large.
--- Arguments: limit, tag. Reply: one row: how many.
-SELECT (SELECT count(*) FROM forebay_limit_runs WHERE limit_id = $1::bigint AND state = 0 AND tag < $2::bigint)
-    + (SELECT count(*) FROM forebay_limit_runs WHERE limit_id = $1::bigint AND state = 1 AND tag < $2::bigint)
+-- Counts the runs before a virtual start that are not too large.
+-- Arguments: limit, virtual start. Reply: one row: how many.
+SELECT (SELECT count(*) FROM forebay_limit_runs WHERE limit_id = $1::bigint AND state = 0
+    AND virtual_start < $2::bigint)
+    + (SELECT count(*) FROM forebay_limit_runs WHERE limit_id = $1::bigint AND state = 1 AND virtual_start < $2::bigint)

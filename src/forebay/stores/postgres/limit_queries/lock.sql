@@ -4,6 +4,7 @@
 SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, found.*
 FROM (VALUES (1)) AS always
 LEFT JOIN (
-    SELECT id, version, last, clock_offset, virtual, placed, head, eras, people, older FROM forebay_limits
+    SELECT id, version, last_step_at, clock_offset_ms, virtual_time, placed_run_count, head, eras, people, older
+        FROM forebay_limits
     WHERE environment = $1 AND name = $2 FOR NO KEY UPDATE
 ) AS found ON true

@@ -7,19 +7,19 @@ local TIMED_OUT = 'timed_out'
 local admission = {}
 
 function admission.terms_at(record, now)
-  while #record.eras > 1 and 0 <= record.eras[1]['until'] and record.eras[1]['until'] <= now do
+  while #record.eras > 1 and 0 <= record.eras[1].ends_at and record.eras[1].ends_at <= now do
     table.remove(record.eras, 1)
-    record.tv = record.tv + 1
+    record.terms_version = record.terms_version + 1
   end
   return record.eras[1].terms
 end
 
 function admission.hold_back(record, terms, now)
-  local wait = max(terms.start, LATE) + terms.transit + terms.call
+  local wait = max(terms.start_within_ms, LATE) + terms.transit_ms + terms.call_timeout_ms
   for _, bound in ipairs(terms.windows) do
     wait = max(wait, logs.width(bound, terms))
   end
-  record.hold = max(record.hold, now + wait)
+  record.held_back_until = max(record.held_back_until, now + wait)
 end
 
 local function largest(terms)
@@ -35,7 +35,7 @@ end
 -- Under other terms other runs are too large for the line.
 function admission.place_all(record, before, terms)
   local old, new = largest(before), largest(terms)
-  local is_same = record.runs == 0
+  local is_same = record.run_count == 0
   if not is_same then
     is_same = true
     for unit, n in pairs(old) do
@@ -55,12 +55,12 @@ end
 
 -- Some parts are gone: so may be what others held and who waited.
 function admission.start_again(record, terms, now)
-  local latest = record.latest
+  local latest = record.latest_call_until
   parts.clear(record)
-  record.gen = record.gen + 1
-  record.latest = latest
-  record.virtual = 0
-  record.hold = max(record.hold, latest)
+  record.generation = record.generation + 1
+  record.latest_call_until = latest
+  record.virtual_time = 0
+  record.held_back_until = max(record.held_back_until, latest)
   admission.hold_back(record, terms, now)
   for _, window in ipairs(line.counted(record)) do
     parts.log_named(record, window.name)
@@ -71,67 +71,69 @@ end
 -- Some of what sessions held was given back since, and nobody would do it again: what they hold in an older generation
 -- counts no more (sessions.lua), and until then all of it is over.
 local function void_all(record, ask, terms, now)
-  record.gen = record.gen + 1
-  record.v = max(record.v, ask.version)
+  record.generation = record.generation + 1
+  record.version = max(record.version, ask.seen_version)
   admission.hold_back(record, terms, now)
-  if record.latest > record.hold then
+  if record.latest_call_until > record.held_back_until then
     for _, name in ipairs(parts.fields_of(CALLS)) do
-      local _, until_ = cmsgpack.unpack(redis.call('HGET', CALLS, name))
-      record.hold = max(record.hold, until_)
+      local _, call_until = cmsgpack.unpack(redis.call('HGET', CALLS, name))
+      record.held_back_until = max(record.held_back_until, call_until)
     end
   end
   parts.empty_hash(CALLS)
-  if record.parked > 0 then
+  if record.parked_run_count > 0 then
     local places = redis.call('ZRANGE', UNCONFIRMED, 0, -1, 'WITHSCORES')
     for index = 1, #places, 2 do
       redis.call('ZADD', LINE, places[index + 1], places[index])
     end
     parts.empty_set(UNCONFIRMED)
   end
-  record.in_line, record.parked, record.silent = record.in_line + record.parked, 0, 0
-  record.used, record.cut_off, record.latest = 0, 0, 0
+  record.line_run_count = record.line_run_count + record.parked_run_count
+  record.parked_run_count, record.unconfirmed_session_count = 0, 0
+  record.in_flight_count, record.cut_off_count, record.latest_call_until = 0, 0, 0
   seats = {}
 end
 
 local function cut_off(record, sid, label, call, terms)
   local name = sid .. CUT_OFF_SID
   local ended = parts.seat_of(record, name, terms) or parts.add_seat(record, name)
-  if terms.stops == 0 then
-    local due = call['until']
-    for _, id in ipairs(ended.open) do
-      due = min(due, parts.find_call(name, id)['until'])
+  if terms.stops_on_disconnect == 0 then
+    local due = call.call_until
+    for _, id in ipairs(ended.open_calls) do
+      due = min(due, parts.find_call(name, id).call_until)
     end
-    ended.due = due
+    ended.due_at = due
   end
   ended.label = label
-  ended.next = max(ended.next, call.id + 1)
+  ended.next_call_id = max(ended.next_call_id, call.id + 1)
   parts.add_call(record, name, ended, call)
   parts.store_seat(record, name, ended, terms)
 end
 
 local function finish(record, seat, ask, terms, now)
-  for _, done in ipairs(ask.done) do
-    local call = parts.take_call(record, ask.sid, seat, done.id)
+  for _, done in ipairs(ask.ended_calls) do
+    local call = parts.take_call(record, ask.session_id, seat, done.call_id)
     if call and (done.outcome == 'unsent' or done.outcome == 'unreached') then
       if done.outcome == 'unreached' then
-        cooldown.ended(record, terms, 'failed', call.at, now)
+        cooldown.ended(record, terms, 'failed', call.granted_at, now)
       end
-      line.uncount(record, call.units, call.at, now)
+      line.uncount(record, call.units, call.granted_at, now)
     elseif call then
       local failed = done.outcome == TIMED_OUT
-      cooldown.ended(record, terms, failed and 'failed' or done.outcome, call.at, now)
+      cooldown.ended(record, terms, failed and 'failed' or done.outcome, call.granted_at, now)
       if failed or done.outcome == CUT_OFF then
-        cut_off(record, ask.sid, seat.label, call, terms)
+        cut_off(record, ask.session_id, seat.label, call, terms)
       else
-        local took = now - call.at
-        record.mean = record.mean == 0 and took or record.mean + floor((took - record.mean) / 8)
+        local took = now - call.granted_at
+        local mean = record.mean_call_ms
+        record.mean_call_ms = mean == 0 and took or mean + floor((took - mean) / 8)
       end
       for unit, used in pairs(done.units) do
         local more = used - (call.units[unit] or 0)
         if more > 0 then
           line.count(record, {[unit] = more}, now)
         elseif more < 0 then
-          line.uncount(record, {[unit] = -more}, call.at, now)
+          line.uncount(record, {[unit] = -more}, call.granted_at, now)
         end
       end
     end
@@ -139,7 +141,7 @@ local function finish(record, seat, ask, terms, now)
 end
 
 local function is_held(seat, call_id)
-  for _, id in ipairs(seat.open) do
+  for _, id in ipairs(seat.open_calls) do
     if id == call_id then
       return true
     end
@@ -154,17 +156,17 @@ local function restamp(record, sid, seat, call_id, terms, now)
   end
   local call = parts.find_call(sid, call_id)
   for _, bound in ipairs(terms.windows) do
-    if call.at + logs.width(bound, terms) <= now then
+    if call.granted_at + logs.width(bound, terms) <= now then
       return false
     end
   end
-  if call.at < now then
-    line.uncount(record, call.units, call.at, now)
+  if call.granted_at < now then
+    line.uncount(record, call.units, call.granted_at, now)
     line.count(record, call.units, now)
   end
-  call.at = now
-  call['until'] = now + line.held_for(record, terms)
-  record.latest = max(record.latest, call['until'])
+  call.granted_at = now
+  call.call_until = now + line.held_for(record, terms)
+  record.latest_call_until = max(record.latest_call_until, call.call_until)
   parts.store_call(sid, call)
   return true
 end
@@ -178,20 +180,20 @@ local function prune(record, terms, now)
     for _, run in ipairs(seat.runs) do
       parts.left_line(record, run.key)
     end
-    seat.runs, seat.out = {}, {}
+    seat.runs, seat.unconfirmed = {}, {}
     local soonest = FOREVER
-    for at = #seat.open, 1, -1 do
-      local call = parts.find_call(sid, seat.open[at])
-      if terms.stops ~= 0 or call['until'] <= now then
-        parts.take_call(record, sid, seat, seat.open[at])
+    for at = #seat.open_calls, 1, -1 do
+      local call = parts.find_call(sid, seat.open_calls[at])
+      if terms.stops_on_disconnect ~= 0 or call.call_until <= now then
+        parts.take_call(record, sid, seat, seat.open_calls[at])
       else
-        soonest = min(soonest, call['until'])
+        soonest = min(soonest, call.call_until)
       end
     end
-    if #seat.open == 0 then
+    if #seat.open_calls == 0 then
       parts.drop_seat(record, sid, seat)
     else
-      seat.due = soonest
+      seat.due_at = soonest
       parts.store_seat(record, sid, seat, terms)
     end
   end
@@ -202,42 +204,42 @@ end
 local function hear(record, seat, ask, terms, now)
   header.renew(seat, ask, terms, now)
   -- Now: else the session would be among those that have ended.
-  redis.call('ZADD', ENDS, seat.due, ask.sid)
-  seat.was.due = seat.due
+  redis.call('ZADD', ENDS, seat.due_at, ask.session_id)
+  seat.was.due_at = seat.due_at
   seat.label = ask.label
-  if #seat.out > 0 then
-    local out = {}
-    for _, grant in ipairs(seat.out) do
-      if grant.g > ask.heard then
-        out[#out + 1] = grant
+  if #seat.unconfirmed > 0 then
+    local still = {}
+    for _, grant in ipairs(seat.unconfirmed) do
+      if grant.number > ask.confirmed_grant_number then
+        still[#still + 1] = grant
       end
     end
-    seat.out = out
+    seat.unconfirmed = still
   end
   for _, window in ipairs(line.counted(record)) do
     logs.expire(parts.log_named(record, window.name), now, window.wide)
   end
-  for _, hint in ipairs(ask.hints) do
-    cooldown.throttle(record, terms, hint, now)
+  for _, refusal in ipairs(ask.refusals) do
+    cooldown.throttle(record, terms, refusal, now)
   end
   finish(record, seat, ask, terms, now)
-  local starts = {}
-  if ask.n > 0 then
-    seat.n = ask.n
-    for _, call_id in ipairs(ask.starts) do
-      if restamp(record, ask.sid, seat, call_id, terms, now) then
-        starts[#starts + 1] = {id = call_id, at = now, late = line.late_now(record)}
+  local restamps = {}
+  if ask.request_number > 0 then
+    seat.request_number = ask.request_number
+    for _, call_id in ipairs(ask.restamp_call_ids) do
+      if restamp(record, ask.session_id, seat, call_id, terms, now) then
+        restamps[#restamps + 1] = {call_id = call_id, granted_at = now, max_age_ms = line.late_now(record)}
       end
     end
     line.line_up(record, seat, ask.runs, terms)
   end
-  return starts
+  return restamps
 end
 
 -- Decides, and stores what has changed.
 function admission.decide(record, ask, raw)
-  local offset, gen, tv = record.offset, record.gen, record.tv
-  local now = header.logical(record, raw, ask.seen, ask.elapsed)
+  local offset, generation, terms_version = record.clock_offset_ms, record.generation, record.terms_version
+  local now = header.logical(record, raw, ask.seen_at, ask.elapsed_ms)
   if #record.eras == 0 then
     return header.unknown(now)
   end
@@ -245,50 +247,51 @@ function admission.decide(record, ask, raw)
   local terms = admission.terms_at(record, now)
   if not parts.are_whole(record) then
     admission.start_again(record, terms, now)
-  elseif record.tv ~= tv then
+  elseif record.terms_version ~= terms_version then
     admission.place_all(record, before, terms)
   end
-  local seat = parts.seat_of(record, ask.sid, terms)
+  local seat = parts.seat_of(record, ask.session_id, terms)
   if header.has_forgotten(record, seat, ask, terms, now) then
     void_all(record, ask, terms, now)
-    seat = parts.seat_of(record, ask.sid, terms)
+    seat = parts.seat_of(record, ask.session_id, terms)
   end
-  local is_as_known = record.offset == offset and record.gen == gen and record.tv == tv
+  local is_as_known = record.clock_offset_ms == offset and record.generation == generation
+    and record.terms_version == terms_version
   if seat and is_as_known and header.only_beats(seat, ask) then
     header.renew(seat, ask, terms, now)
-    parts.store_seat(record, ask.sid, seat, terms)
-    redis.call('HSET', HEADER, 'last', string.format('%.0f', record.last))
+    parts.store_seat(record, ask.session_id, seat, terms)
+    redis.call('HSET', HEADER, 'last', string.format('%.0f', record.last_step_at))
     local answer = header.new_answer(record, seat, now, 'ok')
     header.fill_in(answer, record, seat, ask, terms)
     return answer
   end
-  record.v = record.v + 1
+  record.version = record.version + 1
   local lost = seat and 0 or 1
-  seat = seat or parts.add_seat(record, ask.sid)
-  if 0 < ask.n and ask.n < seat.n then
-    header.store(record, record.tv ~= tv)
+  seat = seat or parts.add_seat(record, ask.session_id)
+  if 0 < ask.request_number and ask.request_number < seat.request_number then
+    header.store(record, record.terms_version ~= terms_version)
     return header.new_answer(record, seat, now, 'late')
   end
-  local starts = hear(record, seat, ask, terms, now)
+  local restamps = hear(record, seat, ask, terms, now)
   local more_ended = prune(record, terms, now)
-  local wakes, heads, last, more_to_grant = line.serve(record, ask.sid, seat, terms, now)
-  local parked = #seat.runs > 0 and line.parked(record, ask.sid, seat) or {}
-  parts.store_seat(record, ask.sid, seat, terms)
+  local wakes, heads, last, more_to_grant = line.serve(record, ask.session_id, seat, terms, now)
+  local parked = #seat.runs > 0 and line.parked(record, ask.session_id, seat) or {}
+  parts.store_seat(record, ask.session_id, seat, terms)
   for _, sid in ipairs(wakes) do
     parts.store_seat(record, sid, seats[sid], terms)
   end
-  if record.runs == 0 then
-    record.virtual = 0
+  if record.run_count == 0 then
+    record.virtual_time = 0
   end
   local answer = header.new_answer(record, seat, now, 'ok')
-  answer.lost = lost
-  answer.starts = starts
-  answer.wakes = wakes
-  answer.waits = forecast.waits(record, ask.sid, seat, heads, parked, last, terms, now)
-  answer.more = (more_ended or more_to_grant) and 1 or 0
+  answer.session_lost = lost
+  answer.restamps = restamps
+  answer.woken_session_ids = wakes
+  answer.waits = forecast.waits(record, ask.session_id, seat, heads, parked, last, terms, now)
+  answer.has_more = (more_ended or more_to_grant) and 1 or 0
   parts.store_tails()
   parts.store_logs(record)
   header.fill_in(answer, record, seat, ask, terms)
-  header.store(record, record.tv ~= tv)
+  header.store(record, record.terms_version ~= terms_version)
   return answer
 end

@@ -27,13 +27,13 @@ for index = 1, #found, 2 do
     ends[found[index]] = tonumber(found[index + 1])
   end
 end
-local counts = {latest = record.latest, sums = record.sums}
+local counts = {latest_call_until = record.latest_call_until, window_sums = record.window_sums}
 for _, name in ipairs(COUNTS) do
   counts[name] = record[name]
 end
 local sizes = {calls = redis.call('HLEN', CALLS) - 1, windows = redis.call('HLEN', WINDOWS) - 1}
 local read = whole.read(record)
-for name, log in pairs(read.logs) do
-  read.logs[name] = logs.listed(log)
+for name, log in pairs(read.window_logs) do
+  read.window_logs[name] = logs.listed(log)
 end
 return cjson.encode({read, counts, ends, standing(LINE), standing(UNCONFIRMED), sizes})

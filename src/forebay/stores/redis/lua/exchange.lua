@@ -9,7 +9,7 @@
 -- ARGV[6]  1 where nobody reads the reply: what the session itself is given is then published, too
 --
 -- Reply: the answer, as header.reply has it; nothing if an older program has left a record that must be taken over first.
--- Sessions that were given something hear of it: {limit, now, grants} on their channel.
+-- Sessions that were given something hear of it: {limit, now, grants (as in the answer)} on their channel.
 local record, older = header.load()
 if older then
   return ''
@@ -21,10 +21,10 @@ end
 local ask = header.read_ask(ARGV[1])
 local answer = admission.decide(record, ask, raw)
 if ARGV[6] == '1' and #answer.grants > 0 then
-  answer.wakes[#answer.wakes + 1] = ask.sid
+  answer.woken_session_ids[#answer.woken_session_ids + 1] = ask.session_id
 end
-for _, sid in ipairs(answer.wakes) do
-  local told = {limit = ARGV[2], now = answer.now, grants = seats[sid].out}
+for _, sid in ipairs(answer.woken_session_ids) do
+  local told = {limit = ARGV[2], now = answer.now, grants = header.listed(seats[sid].unconfirmed, header.GRANT)}
   -- Only a hint: a user who may not publish can still do without.
   redis.pcall('PUBLISH', ARGV[3] .. sid, cjson.encode(told))
 end

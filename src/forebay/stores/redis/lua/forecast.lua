@@ -9,11 +9,11 @@ local TOO_LARGE = 'too_large'
 local forecast = {}
 
 function forecast.release_in(record, terms, ahead)
-  local releases = record.used + ahead + 1 - terms.in_flight
+  local releases = record.in_flight_count + ahead + 1 - terms.in_flight
   if terms.in_flight <= 0 or releases <= 0 then
     return -1
   end
-  local mean = record.mean > 0 and record.mean or terms.call
+  local mean = record.mean_call_ms > 0 and record.mean_call_ms or terms.call_timeout_ms
   return floor(mean * releases / terms.in_flight)
 end
 
@@ -73,7 +73,7 @@ function forecast.ask_again_in(record, sid, terms, units, now)
     if free_in > 0 then
       again = min(again, free_in)
     end
-    if 0 <= terms.in_flight and terms.in_flight <= record.used then
+    if 0 <= terms.in_flight and terms.in_flight <= record.in_flight_count then
       again = min(again, next_end_at(sid, now) - now)
     end
   end
@@ -83,11 +83,11 @@ end
 -- Adds up what stands before a run, of those places that other sessions have.
 local function add_up(places, sid, first, calls, runs, units)
   for _, place in ipairs(places) do
-    if place.sid ~= sid and place.count > 0 and line.is_before(place, first) then
+    if place.session_id ~= sid and place.caller_count > 0 and line.is_before(place, first) then
       runs = runs + 1
-      calls = calls + place.count
+      calls = calls + place.caller_count
       for unit, count in pairs(place.units) do
-        units[unit] = (units[unit] or 0) + count * place.count
+        units[unit] = (units[unit] or 0) + count * place.caller_count
       end
     end
   end
@@ -99,7 +99,7 @@ local function ahead_of(sid, first, heads, parked, are_all)
   local calls, runs = add_up(heads, sid, first, 0, 0, units)
   calls, runs = add_up(parked, sid, first, calls, runs, units)
   if not are_all and calls > 0 then
-    local below = '(' .. string.format('%.0f', first.tag)
+    local below = '(' .. string.format('%.0f', first.virtual_start)
     local rank = redis.call('ZCOUNT', LINE, '-inf', below) + redis.call('ZCOUNT', UNCONFIRMED, '-inf', below)
     if rank > runs then
       for unit, count in pairs(units) do
@@ -130,5 +130,5 @@ function forecast.waits(record, sid, seat, heads, parked, last, terms, now)
     local grace = eta > forecast.release_in(record, terms, calls) and EXACT_GRACE or GRACE
     again = min(POLL, max(again, eta) + grace)
   end
-  return {{again = again, eta = eta, ahead = calls, by = by}}
+  return {{ask_again_in_ms = again, eta_ms = eta, ahead_count = calls, blocked_by = by}}
 end

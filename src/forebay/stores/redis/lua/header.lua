@@ -24,10 +24,9 @@ local NUMBERS_SIZE = 28 * 8
 -- A script makes all of its functions again each time that it runs, and each local that a function refers to costs time then.
 local header = {}
 
--- seats, alive, silent: how many sessions there are, how many of them are alive, and how many have to confirm something.
--- runs, waiting: how many runs of how many callers wait; in_line, parked: how many of the runs stand in which set.
--- used, cut_off: how many calls count. latest: when the last call that was ever granted is over. tails: how many.
--- sums: of each window.
+-- The record, with counts of the other parts: of sessions, of those that are alive, and of those that have to confirm
+-- something; of runs, of their callers, and of runs in each of the two sets; of calls, of those that were cut off; of tails.
+-- latest_call_until: when the last call that was ever granted is over. window_sums: of each window.
 function header.load()
   local found = redis.pcall('HMGET', HEADER, 'head', 'eras', 'last')
   if found.err then
@@ -43,9 +42,9 @@ function header.load()
     end
     return nil
   end
-  local v, gen, offset, tv, paused, hold, virtual, tick, mean, latest, seats, alive, silent, runs, waiting, in_line,
-    parked, used, cut_off, tails, cool_until, began, level, ramp, second, count, fails, eras_count =
-    struct.unpack(NUMBERS, head)
+  local version, generation, clock_offset, terms_version, paused_until, held_back_until, virtual_time, arrivals, mean_call,
+    latest, sessions, live, unconfirmed, runs, callers, in_line, parked, in_flight, cut_off, tails, cool_ends, began, level,
+    ramp_began, ramp_second, ramp_grants, failures, eras_count = struct.unpack(NUMBERS, head)
   local kind, sums = cmsgpack.unpack(head:sub(NUMBERS_SIZE + 1))
   local eras = {}
   local packed = found[2]
@@ -55,32 +54,38 @@ function header.load()
     offset_in_eras, era = cmsgpack.unpack_one(packed, offset_in_eras)
     local windows = era[13]
     eras[index] = {
-      ['until'] = era[1],
+      ends_at = era[1],
       terms = {
-        in_flight = era[2], call = era[3], lease = era[4], beat = era[5], start = era[6], transit = era[7], stops = era[8],
-        backoff = era[9], longest = era[10], breaker = era[11], down = era[12], windows = windows, share = era[14],
+        in_flight = era[2], call_timeout_ms = era[3], lease_ms = era[4], heartbeat_ms = era[5], start_within_ms = era[6],
+        transit_ms = era[7], stops_on_disconnect = era[8], cooldown_steps_ms = era[9], max_cooldown_ms = era[10],
+        breaker_after = era[11], when_store_down = era[12], windows = windows, share_processes = era[14],
       },
     }
   end
   return {
-    v = v, gen = gen, offset = offset, tv = tv, paused = paused, hold = hold, virtual = virtual, tick = tick, mean = mean,
-    latest = latest, seats = seats, alive = alive, silent = silent, runs = runs, waiting = waiting, in_line = in_line,
-    parked = parked, used = used, cut_off = cut_off, tails = tails, sums = sums, eras = eras, last = tonumber(found[3]),
-    cool = {
-      kind = kind, ['until'] = cool_until, began = began, level = level, ramp = ramp, second = second, count = count,
-      fails = fails,
+    version = version, generation = generation, clock_offset_ms = clock_offset, last_step_at = tonumber(found[3]),
+    terms_version = terms_version, paused_until = paused_until, held_back_until = held_back_until,
+    virtual_time = virtual_time, arrival_count = arrivals, mean_call_ms = mean_call, latest_call_until = latest,
+    session_count = sessions, live_session_count = live, unconfirmed_session_count = unconfirmed, run_count = runs,
+    caller_count = callers, line_run_count = in_line, parked_run_count = parked, in_flight_count = in_flight,
+    cut_off_count = cut_off, tail_count = tails, window_sums = sums, eras = eras,
+    cooldown = {
+      kind = kind, ends_at = cool_ends, began_at = began, level = level, ramp_began_at = ramp_began,
+      ramp_second = ramp_second, ramp_grant_count = ramp_grants, failure_count = failures,
     },
   }
 end
 
 function header.store(record, with_eras)
-  local cool = record.cool
-  local head = struct.pack(NUMBERS, record.v, record.gen, record.offset, record.tv, record.paused, record.hold,
-    record.virtual, record.tick, record.mean, record.latest, record.seats, record.alive, record.silent, record.runs,
-    record.waiting, record.in_line, record.parked, record.used, record.cut_off, record.tails, cool['until'], cool.began,
-    cool.level, cool.ramp, cool.second, cool.count, cool.fails, #record.eras)
-    .. cmsgpack.pack(cool.kind, record.sums)
-  local last = string.format('%.0f', record.last)
+  local cool = record.cooldown
+  local head = struct.pack(NUMBERS, record.version, record.generation, record.clock_offset_ms, record.terms_version,
+    record.paused_until, record.held_back_until, record.virtual_time, record.arrival_count, record.mean_call_ms,
+    record.latest_call_until, record.session_count, record.live_session_count, record.unconfirmed_session_count,
+    record.run_count, record.caller_count, record.line_run_count, record.parked_run_count, record.in_flight_count,
+    record.cut_off_count, record.tail_count, cool.ends_at, cool.began_at, cool.level, cool.ramp_began_at, cool.ramp_second,
+    cool.ramp_grant_count, cool.failure_count, #record.eras)
+    .. cmsgpack.pack(cool.kind, record.window_sums)
+  local last = string.format('%.0f', record.last_step_at)
   if not with_eras then
     redis.call('HSET', HEADER, 'head', head, 'last', last)
     return
@@ -89,8 +94,9 @@ function header.store(record, with_eras)
   for index, era in ipairs(record.eras) do
     local terms = era.terms
     packed[index] = cmsgpack.pack({
-      era['until'], terms.in_flight, terms.call, terms.lease, terms.beat, terms.start, terms.transit, terms.stops,
-      terms.backoff, terms.longest, terms.breaker, terms.down, terms.windows, terms.share,
+      era.ends_at, terms.in_flight, terms.call_timeout_ms, terms.lease_ms, terms.heartbeat_ms, terms.start_within_ms,
+      terms.transit_ms, terms.stops_on_disconnect, terms.cooldown_steps_ms, terms.max_cooldown_ms, terms.breaker_after,
+      terms.when_store_down, terms.windows, terms.share_processes,
     })
   end
   redis.call('HSET', HEADER, 'head', head, 'last', last, 'eras', table.concat(packed))
@@ -98,8 +104,8 @@ end
 
 -- forebay.rules.limit_state in Lua, as far as a heartbeat needs it.
 function header.logical(record, raw, seen, elapsed)
-  local now = raw + record.offset
-  local last = record.last
+  local now = raw + record.clock_offset_ms
+  local last = record.last_step_at
   local told = seen >= 0 and seen + elapsed or -1
   local true_now = now
   if now < last - JUMP then
@@ -107,16 +113,16 @@ function header.logical(record, raw, seen, elapsed)
   elseif last - JUMP <= told and told < now - JUMP then
     true_now = told
   end
-  record.offset = record.offset + true_now - now
+  record.clock_offset_ms = record.clock_offset_ms + true_now - now
   now = max(true_now, last)
-  record.last = now
+  record.last_step_at = now
   return now
 end
 
 function header.gate(record, terms, now)
-  local cool = record.cool
-  if record.paused == 0 or record.paused > now then
-    return PAUSED, record.paused == 0 and FOREVER or record.paused
+  local cool = record.cooldown
+  if record.paused_until == 0 or record.paused_until > now then
+    return PAUSED, record.paused_until == 0 and FOREVER or record.paused_until
   end
   if terms.in_flight == 0 then
     return PAUSED, FOREVER
@@ -126,65 +132,67 @@ function header.gate(record, terms, now)
       return PAUSED, FOREVER
     end
   end
-  if cool['until'] > now and cool['until'] >= record.hold then
-    return cool.kind, cool['until']
+  if cool.ends_at > now and cool.ends_at >= record.held_back_until then
+    return cool.kind, cool.ends_at
   end
-  if record.hold > now then
-    return RELEARNING, record.hold
+  if record.held_back_until > now then
+    return RELEARNING, record.held_back_until
   end
   return '', 0
 end
 
 function header.new_answer(record, seat, now, status)
   return {
-    status = status, now = now, v = record.v, gen = record.gen, tv = record.tv, lost = 0,
-    grants = status == 'late' and {} or seat.out,
-    starts = {}, waits = {}, terms = {}, wakes = {}, others = 0, sessions = record.alive,
-    used = 0, sums = {}, level = 0, cut_off = 0, offset = record.offset, shut = 0,
-    began = record.cool.began, more = 0,
+    status = status, now = now, version = record.version, generation = record.generation,
+    terms_version = record.terms_version, session_lost = 0, grants = status == 'late' and {} or seat.unconfirmed,
+    restamps = {}, waits = {}, terms = {}, woken_session_ids = {}, other_caller_count = 0,
+    session_count = record.live_session_count, in_flight_count = 0, window_sums = {}, cooldown_level = 0,
+    cut_off_count = 0, clock_offset_ms = record.clock_offset_ms, shut_for_ms = 0,
+    cooldown_began_at = record.cooldown.began_at, has_more = 0,
   }
 end
 
 function header.unknown(now)
-  return header.new_answer(
-    {v = 0, gen = 1, tv = 0, offset = 0, cool = {began = 0}, alive = 0}, {out = {}}, now, 'unknown')
+  return header.new_answer({
+    version = 0, generation = 1, terms_version = 0, clock_offset_ms = 0, cooldown = {began_at = 0}, live_session_count = 0,
+  }, {unconfirmed = {}}, now, 'unknown')
 end
 
 function header.fill_in(answer, record, seat, ask, terms)
-  local others = record.waiting
+  local others = record.caller_count
   for _, run in ipairs(seat.runs) do
-    others = others - run.count
+    others = others - run.caller_count
   end
-  answer.others = others
-  answer.used = record.used
+  answer.other_caller_count = others
+  answer.in_flight_count = record.in_flight_count
   for index, bound in ipairs(terms.windows) do
-    answer.sums[index] = record.sums[bound.unit .. '/' .. bound.per] or 0
+    answer.window_sums[index] = record.window_sums[bound.unit .. '/' .. bound.per_ms] or 0
   end
-  answer.level = record.cool.level
-  answer.cut_off = record.cut_off
+  answer.cooldown_level = record.cooldown.level
+  answer.cut_off_count = record.cut_off_count
   local _, shut_until = header.gate(record, terms, answer.now)
-  answer.shut = max(0, shut_until - answer.now)
-  if ask.tv ~= record.tv then
+  answer.shut_for_ms = max(0, shut_until - answer.now)
+  if ask.terms_version ~= record.terms_version then
     answer.terms = {terms}
   end
 end
 
 -- Begins the session's lease again. A seat that is new continues where the session is.
 function header.renew(seat, ask, terms, now)
-  seat['until'] = now + terms.lease
-  seat.due = seat['until']
-  seat.next = max(seat.next, ask.next)
-  seat.g = max(seat.g, ask.heard)
-  seat.n = max(seat.n, ask.acked)
+  seat.ends_at = now + terms.lease_ms
+  seat.due_at = seat.ends_at
+  seat.next_call_id = max(seat.next_call_id, ask.next_call_id)
+  seat.grant_number = max(seat.grant_number, ask.confirmed_grant_number)
+  seat.request_number = max(seat.request_number, ask.answered_request_number)
 end
 
 -- Whether a session that is alive says only that it still is.
 function header.only_beats(seat, ask)
-  if ask.n ~= 0 or #ask.done > 0 or #ask.hints > 0 or seat.due ~= seat['until'] then
+  if ask.request_number ~= 0 or #ask.ended_calls > 0 or #ask.refusals > 0 or seat.due_at ~= seat.ends_at then
     return false
   end
-  for _, grant in ipairs(seat.out) do
-    if grant.g <= ask.heard then
+  for _, grant in ipairs(seat.unconfirmed) do
+    if grant.number <= ask.confirmed_grant_number then
       return false
     end
   end
@@ -193,10 +201,11 @@ end
 
 -- Of a session that remembers: whether this store knows less than it has told it.
 function header.has_forgotten(record, seat, ask, terms, now)
-  local last_n = seat and seat.n or 0
-  local last_g = seat and seat.g or 0
-  local sure = ask.sure ~= 0 and now < ask.seen + terms.lease
-  return ask.version > record.v or (sure and (last_n < ask.acked or last_g < ask.heard))
+  local last_request = seat and seat.request_number or 0
+  local last_grant = seat and seat.grant_number or 0
+  local sure = ask.is_sure ~= 0 and now < ask.seen_at + terms.lease_ms
+  return ask.seen_version > record.version
+    or (sure and (last_request < ask.answered_request_number or last_grant < ask.confirmed_grant_number))
 end
 
 -- A session's part: nothing where there is none by that name. What it holds and was given counts only in the generation
@@ -206,61 +215,102 @@ function header.load_seat(record, sid)
   if not packed then
     return false
   end
-  local until_, due, n, g, next_id, label, gen, open, run_values, out_values = cmsgpack.unpack(packed)
-  local runs, out = {}, {}
+  local ends_at, due_at, request_number, grant_number, next_call_id, label, generation, open_calls, run_values, grant_values =
+    cmsgpack.unpack(packed)
+  local runs, unconfirmed = {}, {}
   for at = 1, #run_values, 7 do
     runs[#runs + 1] = {
-      id = run_values[at], key = run_values[at + 1], count = run_values[at + 2], units = run_values[at + 3],
-      label = run_values[at + 4], tag = run_values[at + 5], tick = run_values[at + 6],
+      id = run_values[at], key = run_values[at + 1], caller_count = run_values[at + 2], units = run_values[at + 3],
+      label = run_values[at + 4], virtual_start = run_values[at + 5], arrival_number = run_values[at + 6],
     }
   end
-  if gen ~= record.gen then
-    open = {}
+  if generation ~= record.generation then
+    open_calls = {}
   else
-    for at = 1, #out_values, 6 do
-      out[#out + 1] = {
-        g = out_values[at], run = out_values[at + 1], count = out_values[at + 2], first = out_values[at + 3],
-        at = out_values[at + 4], late = out_values[at + 5] >= 0 and out_values[at + 5] or nil,
+    for at = 1, #grant_values, 6 do
+      local max_age = grant_values[at + 5]
+      unconfirmed[#unconfirmed + 1] = {
+        number = grant_values[at], run_id = grant_values[at + 1], call_count = grant_values[at + 2],
+        first_call_id = grant_values[at + 3], granted_at = grant_values[at + 4], max_age_ms = max_age >= 0 and max_age or nil,
       }
     end
   end
   return {
-    ['until'] = until_, due = due, n = n, g = g, next = next_id, label = label, open = open, runs = runs, out = out,
+    ends_at = ends_at, due_at = due_at, request_number = request_number, grant_number = grant_number,
+    next_call_id = next_call_id, label = label, open_calls = open_calls, runs = runs, unconfirmed = unconfirmed,
   }
 end
 
 function header.pack_seat(record, seat)
-  local runs, out = {}, {}
+  local runs, grants = {}, {}
   for _, run in ipairs(seat.runs) do
     local at = #runs
     runs[at + 1], runs[at + 2], runs[at + 3], runs[at + 4], runs[at + 5], runs[at + 6], runs[at + 7] =
-      run.id, run.key, run.count, run.units, run.label, run.tag, run.tick
+      run.id, run.key, run.caller_count, run.units, run.label, run.virtual_start, run.arrival_number
   end
-  for _, grant in ipairs(seat.out) do
-    local at = #out
-    out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5], out[at + 6] =
-      grant.g, grant.run, grant.count, grant.first, grant.at, grant.late or -1
+  for _, grant in ipairs(seat.unconfirmed) do
+    local at = #grants
+    grants[at + 1], grants[at + 2], grants[at + 3], grants[at + 4], grants[at + 5], grants[at + 6] =
+      grant.number, grant.run_id, grant.call_count, grant.first_call_id, grant.granted_at, grant.max_age_ms or -1
   end
   return cmsgpack.pack(
-    seat['until'], seat.due, seat.n, seat.g, seat.next, seat.label, record.gen, seat.open, runs, out)
+    seat.ends_at, seat.due_at, seat.request_number, seat.grant_number, seat.next_call_id, seat.label, record.generation,
+    seat.open_calls, runs, grants)
+end
+
+local ENDED_CALL = {'call_id', 'outcome', 'units'}
+local REFUSAL = {'kind', 'granted_at', 'wait_ms', 'jitter_permille'}
+local RUN = {'id', 'key', 'caller_count', 'units', 'label', 'front'}
+header.GRANT = {'number', 'run_id', 'call_count', 'first_call_id', 'granted_at', 'max_age_ms'}
+local RESTAMP = {'call_id', 'granted_at', 'max_age_ms'}
+local WAIT = {'ask_again_in_ms', 'eta_ms', 'ahead_count', 'blocked_by'}
+
+-- Tables of lists, and lists of tables: names would take longer on the way.
+local function named(lists, names)
+  for index, list in ipairs(lists) do
+    local found = {}
+    for at, name in ipairs(names) do
+      found[name] = list[at]
+    end
+    lists[index] = found
+  end
+  return lists
+end
+
+function header.listed(tables, names)
+  local lists = {}
+  for index, each in ipairs(tables) do
+    local list = {}
+    for at, name in ipairs(names) do
+      list[at] = each[name] == nil and -1 or each[name]
+    end
+    lists[index] = list
+  end
+  return lists
 end
 
 -- Of a session's request: a JSON list; and the answer: NUMBERS first, since names and text take longer.
 function header.read_ask(text)
   local a = cjson.decode(text)
   return {
-    sid = a[1], n = a[2], heard = a[3], next = a[4], label = a[5], seen = a[6], elapsed = a[7], version = a[8],
-    acked = a[9], sure = a[10], tv = a[11], done = a[12], hints = a[13], starts = a[14], runs = a[15],
+    session_id = a[1], request_number = a[2], confirmed_grant_number = a[3], next_call_id = a[4], label = a[5],
+    seen_at = a[6], elapsed_ms = a[7], seen_version = a[8], answered_request_number = a[9], is_sure = a[10],
+    terms_version = a[11], ended_calls = named(a[12], ENDED_CALL), refusals = named(a[13], REFUSAL),
+    restamp_call_ids = a[14], runs = named(a[15], RUN),
   }
 end
 
 function header.reply(a)
   local lists
-  if #a.grants + #a.starts + #a.waits + #a.terms + #a.wakes + #a.sums == 0 then
+  if #a.grants + #a.restamps + #a.waits + #a.terms + #a.woken_session_ids + #a.window_sums == 0 then
     lists = '["' .. a.status .. '",[],[],[],[],[],[]]'
   else
-    lists = cjson.encode({a.status, a.grants, a.starts, a.waits, a.terms, a.wakes, a.sums})
+    lists = cjson.encode({
+      a.status, header.listed(a.grants, header.GRANT), header.listed(a.restamps, RESTAMP), header.listed(a.waits, WAIT),
+      a.terms, a.woken_session_ids, a.window_sums,
+    })
   end
-  return struct.pack('>dddddddddddddd', a.now, a.v, a.gen, a.tv, a.lost, a.others, a.sessions, a.used, a.level, a.cut_off,
-    a.offset, a.shut, a.began, a.more) .. lists
+  return struct.pack('>dddddddddddddd', a.now, a.version, a.generation, a.terms_version, a.session_lost,
+    a.other_caller_count, a.session_count, a.in_flight_count, a.cooldown_level, a.cut_off_count, a.clock_offset_ms,
+    a.shut_for_ms, a.cooldown_began_at, a.has_more) .. lists
 end

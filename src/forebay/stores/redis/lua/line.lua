@@ -7,7 +7,7 @@ local SCALE = 1000
 local line = {}
 
 function line.late_after(terms)
-  return #terms.windows > 0 and terms.start or max(terms.start, LATE)
+  return #terms.windows > 0 and terms.start_within_ms or max(terms.start_within_ms, LATE)
 end
 
 function line.late_now(record)
@@ -19,7 +19,7 @@ function line.late_now(record)
 end
 
 function line.held_for(record, terms)
-  return line.late_now(record) + terms.transit + terms.call
+  return line.late_now(record) + terms.transit_ms + terms.call_timeout_ms
 end
 
 -- Of one exchange: its eras do not change any more once it counts.
@@ -71,10 +71,10 @@ function line.cost(units, terms)
 end
 
 local function enter(record, wish)
-  local tail = parts.tail_of(wish.key) or parts.add_tail(record, wish.key, record.virtual)
-  tail.runs = tail.runs + 1
+  local tail = parts.tail_of(wish.key) or parts.add_tail(record, wish.key, record.virtual_time)
+  tail.run_count = tail.run_count + 1
   tail.changed = true
-  return wish.front ~= 0 and record.virtual - FOREVER or max(record.virtual, tail.tag)
+  return wish.front ~= 0 and record.virtual_time - FOREVER or max(record.virtual_time, tail.virtual_finish)
 end
 
 function line.line_up(record, seat, wishes, terms)
@@ -84,28 +84,28 @@ function line.line_up(record, seat, wishes, terms)
   end
   seat.runs = {}
   for _, wish in ipairs(wishes) do
-    local count = wish.count
-    for _, grant in ipairs(seat.out) do
-      if grant.run == wish.id then
-        count = count - grant.count
+    local count = wish.caller_count
+    for _, grant in ipairs(seat.unconfirmed) do
+      if grant.run_id == wish.id then
+        count = count - grant.call_count
       end
     end
     if count > 0 then
       local run = before[wish.id]
       before[wish.id] = nil
       if run then
-        run.count = count
+        run.caller_count = count
       else
-        record.tick = record.tick + 1
+        record.arrival_count = record.arrival_count + 1
         run = {
-          id = wish.id, key = wish.key, count = count, units = wish.units, label = wish.label,
-          tag = enter(record, wish), tick = record.tick,
+          id = wish.id, key = wish.key, caller_count = count, units = wish.units, label = wish.label,
+          virtual_start = enter(record, wish), arrival_number = record.arrival_count,
         }
       end
       local tail = parts.tail_of(run.key)
-      local tag = max(tail.tag, run.tag + count * line.cost(run.units, terms))
-      if tail.tag ~= tag then
-        tail.tag = tag
+      local finish = max(tail.virtual_finish, run.virtual_start + count * line.cost(run.units, terms))
+      if tail.virtual_finish ~= finish then
+        tail.virtual_finish = finish
         tail.changed = true
       end
       seat.runs[#seat.runs + 1] = run
@@ -116,12 +116,13 @@ function line.line_up(record, seat, wishes, terms)
   end
 end
 
--- A place is {sid, id, count, units, tag, tick}, and `run` once the session itself has been read.
+-- A place is {session_id, id, caller_count, units, virtual_start, arrival_number}, and `run` once the session itself has
+-- been read.
 function line.is_before(one, other)
-  if one.tag ~= other.tag then
-    return one.tag < other.tag
+  if one.virtual_start ~= other.virtual_start then
+    return one.virtual_start < other.virtual_start
   end
-  return one.tick < other.tick
+  return one.arrival_number < other.arrival_number
 end
 
 -- The first places of a set but those of one session, in order.
@@ -130,9 +131,9 @@ local function first_places(set, but, most)
   local found = redis.call('ZRANGE', set, 0, most - 1, 'WITHSCORES')
   for index = 1, #found, 2 do
     local member = found[index]
-    local tick, id, count, sid, at
+    local arrival_number, id, caller_count, sid, at
     if member ~= PRESENT then
-      tick, id, count, sid, at = struct.unpack('>I6I6I4s', member)
+      arrival_number, id, caller_count, sid, at = struct.unpack('>I6I6I4s', member)
     end
     if sid and sid ~= but then
       local packed = member:sub(at)
@@ -141,8 +142,10 @@ local function first_places(set, but, most)
         units = cmsgpack.unpack(packed)
         known[packed] = units
       end
-      places[#places + 1] =
-        {sid = sid, id = id, count = count, units = units, tag = tonumber(found[index + 1]), tick = tick}
+      places[#places + 1] = {
+        session_id = sid, id = id, caller_count = caller_count, units = units, virtual_start = tonumber(found[index + 1]),
+        arrival_number = arrival_number,
+      }
     end
   end
   return places
@@ -166,31 +169,34 @@ end
 -- The first that may be served, and where the last one stands if others stand behind it. The asker's own runs stand in
 -- line even if it has not confirmed its last grants; nothing of it has been stored yet.
 function line.heads(record, sid, seat, terms)
-  local stood = seat.was.in_line
-  local heads = record.in_line > stood and first_places(LINE, sid, HEADS + stood) or {}
-  local count = record.in_line - stood
+  local stood = seat.was.line_run_count
+  local heads = record.line_run_count > stood and first_places(LINE, sid, HEADS + stood) or {}
+  local count = record.line_run_count - stood
   for _, run in ipairs(seat.runs) do
     if not parts.too_large(terms, run.units) then
-      insert(heads, {sid = sid, id = run.id, count = run.count, units = run.units, tag = run.tag, tick = run.tick, run = run})
+      insert(heads, {
+        session_id = sid, id = run.id, caller_count = run.caller_count, units = run.units,
+        virtual_start = run.virtual_start, arrival_number = run.arrival_number, run = run,
+      })
       count = count + 1
     end
   end
   cut_to_heads(heads)
   local last = count > HEADS and heads[HEADS]
-  return heads, last and {tag = last.tag, tick = last.tick}
+  return heads, last and {virtual_start = last.virtual_start, arrival_number = last.arrival_number}
 end
 
 -- The first of those whose sessions have to confirm something before they are served.
 function line.parked(record, sid, seat)
-  local stood = seat.was.parked
-  local places = record.parked > stood and first_places(UNCONFIRMED, sid, HEADS + stood) or {}
+  local stood = seat.was.parked_run_count
+  local places = record.parked_run_count > stood and first_places(UNCONFIRMED, sid, HEADS + stood) or {}
   cut_to_heads(places)
   return places
 end
 
 -- Whether any call could start, whatever it takes of the windows.
 function line.has_room(record, terms, now)
-  return not (0 <= terms.in_flight and terms.in_flight <= record.used) and cooldown.room(record, terms, now) > 0
+  return not (0 <= terms.in_flight and terms.in_flight <= record.in_flight_count) and cooldown.room(record, terms, now) > 0
 end
 
 local function fits(record, terms, place)
@@ -203,7 +209,7 @@ local function fits(record, terms, place)
 end
 
 local function spares(record, terms, place, head)
-  if (0 <= terms.in_flight and terms.in_flight < record.used + 2) or record.cool.ramp ~= 0 then
+  if (0 <= terms.in_flight and terms.in_flight < record.in_flight_count + 2) or record.cooldown.ramp_began_at ~= 0 then
     return false
   end
   for _, bound in ipairs(terms.windows) do
@@ -231,27 +237,28 @@ end
 -- `more`: its session was given something in this same step.
 local function grant_one(record, seat, place, terms, now, more)
   local run = place.run
-  local call_id = seat.next
-  seat.next = seat.next + 1
-  parts.add_call(record, place.sid, seat, {
-    id = call_id, at = now, ['until'] = now + line.held_for(record, terms), units = run.units, label = run.label,
+  local call_id = seat.next_call_id
+  seat.next_call_id = seat.next_call_id + 1
+  parts.add_call(record, place.session_id, seat, {
+    id = call_id, granted_at = now, call_until = now + line.held_for(record, terms), units = run.units, label = run.label,
     key = run.key ~= '' and run.key or nil,
   })
   line.count(record, run.units, now)
   cooldown.granted(record, now)
-  local last = seat.out[#seat.out]
-  if more and last.run == run.id then
-    last.count = last.count + 1
+  local last = seat.unconfirmed[#seat.unconfirmed]
+  if more and last.run_id == run.id then
+    last.call_count = last.call_count + 1
   else
-    seat.g = seat.g + 1
-    seat.out[#seat.out + 1] = {
-      g = seat.g, run = run.id, count = 1, first = call_id, at = now, late = line.late_now(record),
+    seat.grant_number = seat.grant_number + 1
+    seat.unconfirmed[#seat.unconfirmed + 1] = {
+      number = seat.grant_number, run_id = run.id, call_count = 1, first_call_id = call_id, granted_at = now,
+      max_age_ms = line.late_now(record),
     }
   end
-  record.virtual = max(record.virtual, run.tag)
-  run.tag = run.tag + line.cost(run.units, terms)
-  run.count = run.count - 1
-  place.tag, place.count = run.tag, run.count
+  record.virtual_time = max(record.virtual_time, run.virtual_start)
+  run.virtual_start = run.virtual_start + line.cost(run.units, terms)
+  run.caller_count = run.caller_count - 1
+  place.virtual_start, place.caller_count = run.virtual_start, run.caller_count
 end
 
 local function run_of(seat, id)
@@ -287,15 +294,15 @@ function line.serve(record, sid, seat, terms, now)
       end
       first = first + 1
     else
-      local other = parts.seat_of(record, place.sid, terms)
+      local other = parts.seat_of(record, place.session_id, terms)
       place.run = place.run or run_of(other, place.id)
-      grant_one(record, other, place, terms, now, woken[place.sid])
+      grant_one(record, other, place, terms, now, woken[place.session_id])
       granted = granted + 1
-      if not woken[place.sid] and place.sid ~= sid then
-        wakes[#wakes + 1] = place.sid
+      if not woken[place.session_id] and place.session_id ~= sid then
+        wakes[#wakes + 1] = place.session_id
       end
-      woken[place.sid] = true
-      if place.count == 0 then
+      woken[place.session_id] = true
+      if place.caller_count == 0 then
         first = first + 1
         local run, index = run_of(other, place.id)
         table.remove(other.runs, index)

@@ -14,10 +14,10 @@
 local function all_calls()
   local calls = {}
   for _, name in ipairs(parts.fields_of(CALLS)) do
-    local at, _, units = cmsgpack.unpack(redis.call('HGET', CALLS, name))
-    calls[#calls + 1] = {at = at, units = units}
+    local granted_at, _, units = cmsgpack.unpack(redis.call('HGET', CALLS, name))
+    calls[#calls + 1] = {granted_at = granted_at, units = units}
   end
-  table.sort(calls, function(one, other) return one.at < other.at end)
+  table.sort(calls, function(one, other) return one.granted_at < other.granted_at end)
   return calls
 end
 
@@ -34,26 +34,26 @@ end
 -- What the new windows know of what went before.
 local function carry_logs(record, sources, carried)
   local known, calls = {}, all_calls()
-  for name, sum in pairs(record.sums) do
-    known[name] = {sum = sum, items = redis.call('HGET', WINDOWS, name)}
+  for name, sum in pairs(record.window_sums) do
+    known[name] = {sum = sum, entries = redis.call('HGET', WINDOWS, name)}
   end
   parts.empty_hash(WINDOWS)
-  record.sums = {}
+  record.window_sums = {}
   for name, source in pairs(sources) do
     local log = known[source]
     if log then
-      logs_read[name] = {sum = log.sum, items = logs.shifted(log.items, carried[1])}
+      logs_read[name] = {sum = log.sum, entries = logs.shifted(log.entries, carried[1])}
     else
-      logs_read[name] = {sum = 0, items = ''}
+      logs_read[name] = {sum = 0, entries = ''}
       local window = window_named(record.eras, name)
       for _, call in ipairs(calls) do
-        logs.add(logs_read[name], call.at + carried[1], call.units[window.unit] or 0, window.wide)
+        logs.add(logs_read[name], call.granted_at + carried[1], call.units[window.unit] or 0, window.wide)
       end
     end
   end
-  local youngest = #calls > 0 and calls[#calls].at or -FOREVER
-  if carried[1] > 0 and youngest + carried[2] > record.last then
-    record.hold = max(record.hold, record.last + carried[2] + carried[3])
+  local youngest = #calls > 0 and calls[#calls].granted_at or -FOREVER
+  if carried[1] > 0 and youngest + carried[2] > record.last_step_at then
+    record.held_back_until = max(record.held_back_until, record.last_step_at + carried[2] + carried[3])
   end
 end
 
@@ -82,8 +82,8 @@ for part, value in pairs(cjson.decode(ARGV[2])) do
     record[part] = value
   end
 end
-record.v = record.v + tonumber(ARGV[4])
-record.last = max(record.last, tonumber(ARGV[5]))
+record.version = record.version + tonumber(ARGV[4])
+record.last_step_at = max(record.last_step_at, tonumber(ARGV[5]))
 if ARGV[3] ~= '' then
   carry_logs(record, cjson.decode(ARGV[3]), cjson.decode(ARGV[6]))
   admission.place_all(record, before, record.eras[1].terms)

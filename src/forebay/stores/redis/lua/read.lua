@@ -11,7 +11,7 @@ if not record and not text then
   return {now}
 end
 local found = text and whole.read_older(text) or whole.read(record)
-for name, log in pairs(found.logs) do
-  found.logs[name] = logs.listed(log)
+for name, log in pairs(found.window_logs) do
+  found.window_logs[name] = logs.listed(log)
 end
-return {now, cjson.encode(found), text and redis.sha1hex(text) or string.format('%.0f', record.v)}
+return {now, cjson.encode(found), text and redis.sha1hex(text) or string.format('%.0f', record.version)}

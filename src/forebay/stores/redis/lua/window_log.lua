@@ -11,14 +11,14 @@ local names = {}
 function logs.name(bound)
   local name = names[bound]
   if not name then
-    name = bound.unit .. '/' .. bound.per
+    name = bound.unit .. '/' .. bound.per_ms
     names[bound] = name
   end
   return name
 end
 
 function logs.width(bound, terms)
-  return bound.per + terms.start + terms.transit + 1
+  return bound.per_ms + terms.start_within_ms + terms.transit_ms + 1
 end
 
 local function entry(items, at)
@@ -26,7 +26,7 @@ local function entry(items, at)
 end
 
 function logs.expire(log, now, wide)
-  local items = log.items
+  local items = log.entries
   local at = 1
   while at <= #items do
     local instant, units = entry(items, at)
@@ -37,7 +37,7 @@ function logs.expire(log, now, wide)
     at = at + SIZE
   end
   if at > 1 then
-    log.items = items:sub(at)
+    log.entries = items:sub(at)
   end
 end
 
@@ -48,8 +48,8 @@ end
 local function compact(log, step)
   local joined = {}
   local last_instant, last_units
-  for at = 1, #log.items, SIZE do
-    local instant, units = entry(log.items, at)
+  for at = 1, #log.entries, SIZE do
+    local instant, units = entry(log.entries, at)
     if last_instant and floor(last_instant / step) == floor(instant / step) then
       last_units = last_units + units
     else
@@ -61,7 +61,7 @@ local function compact(log, step)
     last_instant = instant
   end
   joined[#joined + 1] = struct.pack(ENTRY, last_instant, last_units)
-  log.items = table.concat(joined)
+  log.entries = table.concat(joined)
 end
 
 function logs.add(log, now, units, wide)
@@ -70,20 +70,20 @@ function logs.add(log, now, units, wide)
   end
   log.sum = log.sum + units
   local step = step_of(wide)
-  local last = #log.items - SIZE + 1
-  if #log.items >= SIZE * MAX_ENTRIES and floor(entry(log.items, last) / step) ~= floor(now / step) then
+  local last = #log.entries - SIZE + 1
+  if #log.entries >= SIZE * MAX_ENTRIES and floor(entry(log.entries, last) / step) ~= floor(now / step) then
     compact(log, step)
-    last = #log.items - SIZE + 1
+    last = #log.entries - SIZE + 1
   end
   if last > 0 then
-    local full = #log.items >= SIZE * MAX_ENTRIES
-    local instant, count = entry(log.items, last)
+    local full = #log.entries >= SIZE * MAX_ENTRIES
+    local instant, count = entry(log.entries, last)
     if instant == now or (full and floor(instant / step) == floor(now / step)) then
-      log.items = log.items:sub(1, last - 1) .. struct.pack(ENTRY, now, count + units)
+      log.entries = log.entries:sub(1, last - 1) .. struct.pack(ENTRY, now, count + units)
       return
     end
   end
-  log.items = log.items .. struct.pack(ENTRY, now, units)
+  log.entries = log.entries .. struct.pack(ENTRY, now, units)
 end
 
 function logs.take_back(log, granted_at, units, wide)
@@ -93,8 +93,8 @@ function logs.take_back(log, granted_at, units, wide)
   local kept = {}
   local left = units
   local latest = granted_at + step_of(wide)
-  for at = 1, #log.items, SIZE do
-    local instant, count = entry(log.items, at)
+  for at = 1, #log.entries, SIZE do
+    local instant, count = entry(log.entries, at)
     if left > 0 and granted_at <= instant and instant < latest then
       local taken = min(left, count)
       left = left - taken
@@ -105,13 +105,13 @@ function logs.take_back(log, granted_at, units, wide)
       kept[#kept + 1] = struct.pack(ENTRY, instant, count)
     end
   end
-  log.items = table.concat(kept)
+  log.entries = table.concat(kept)
 end
 
 function logs.used_at(log, instant, wide)
   local used = log.sum
-  for at = 1, #log.items, SIZE do
-    local granted_at, units = entry(log.items, at)
+  for at = 1, #log.entries, SIZE do
+    local granted_at, units = entry(log.entries, at)
     if granted_at + wide > instant then
       break
     end
@@ -134,11 +134,11 @@ function logs.free_in(log, now, wide, n, units)
     return laps * wide
   end
   local at = 1
-  local instant, count = entry(log.items, at)
+  local instant, count = entry(log.entries, at)
   while index > count do
     index = index - count
     at = at + SIZE
-    instant, count = entry(log.items, at)
+    instant, count = entry(log.entries, at)
   end
   return instant + wide - now + laps * wide
 end

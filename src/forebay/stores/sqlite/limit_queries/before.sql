@@ -1,4 +1,4 @@
--- Counts the runs before a tag that are not too large.
--- Arguments: limit, tag, limit, tag. Reply: one row: how many.
-SELECT (SELECT count(*) FROM limit_runs WHERE limit_id = ? AND state = 0 AND tag < ?)
-    + (SELECT count(*) FROM limit_runs WHERE limit_id = ? AND state = 1 AND tag < ?)
+-- Counts the runs before a virtual start that are not too large.
+-- Arguments: limit, virtual start, limit, virtual start. Reply: one row: how many.
+SELECT (SELECT count(*) FROM limit_runs WHERE limit_id = ? AND state = 0 AND virtual_start < ?)
+    + (SELECT count(*) FROM limit_runs WHERE limit_id = ? AND state = 1 AND virtual_start < ?)

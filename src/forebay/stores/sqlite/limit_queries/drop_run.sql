@@ -1,2 +1,2 @@
 -- Arguments: limit, session, id.
-DELETE FROM limit_runs WHERE limit_id = ? AND sid = ? AND id = ?
+DELETE FROM limit_runs WHERE limit_id = ? AND session_id = ? AND id = ?

@@ -1,2 +1,2 @@
 -- Arguments: limit, session.
-DELETE FROM limit_sessions WHERE limit_id = ? AND sid = ?
+DELETE FROM limit_sessions WHERE limit_id = ? AND session_id = ?

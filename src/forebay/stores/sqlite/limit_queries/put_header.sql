@@ -1,5 +1,6 @@
 -- Writes what an exchange changes in a header.
--- Arguments: last, clock_offset, virtual, placed, head, raw, boot, ticks, wall, limit.
-UPDATE limits SET version = version + 1, last = ?, clock_offset = ?, virtual = ?, placed = ?, head = ?,
+-- Arguments: last_step_at, clock_offset_ms, virtual_time, placed_run_count, head, raw, boot, ticks, wall, limit.
+UPDATE limits SET version = version + 1, last_step_at = ?, clock_offset_ms = ?, virtual_time = ?,
+    placed_run_count = ?, head = ?,
     raw = ?, boot = ?, ticks = ?, wall = ?
 WHERE id = ?

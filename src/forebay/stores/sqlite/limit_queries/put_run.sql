@@ -1,3 +1,5 @@
--- Arguments: limit, session, id, state, tag, tick, callers, units, key, label, next, g.
-INSERT OR REPLACE INTO limit_runs (limit_id, sid, id, state, tag, tick, callers, units, key, label, next, g)
+-- Arguments: limit, session, id, state, virtual_start, arrival_number, caller_count, units, key, label,
+-- next_call_id, grant_number.
+INSERT OR REPLACE INTO limit_runs (limit_id, session_id, id, state, virtual_start, arrival_number, caller_count,
+    units, key, label, next_call_id, grant_number)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

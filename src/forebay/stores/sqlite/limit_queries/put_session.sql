@@ -1,3 +1,5 @@
--- Arguments: limit, session, until, due, n, g, next, label, open, out.
-INSERT OR REPLACE INTO limit_sessions (limit_id, sid, until, due, n, g, next, label, open, out)
+-- Arguments: limit, session, ends_at, due_at, request_number, grant_number, next_call_id, label,
+-- open_call_count, unconfirmed.
+INSERT OR REPLACE INTO limit_sessions (limit_id, session_id, ends_at, due_at, request_number, grant_number,
+    next_call_id, label, open_call_count, unconfirmed)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

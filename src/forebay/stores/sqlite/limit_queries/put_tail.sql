@@ -1,2 +1,2 @@
--- Arguments: limit, key, tag, runs.
-INSERT OR REPLACE INTO limit_tails (limit_id, key, tag, runs) VALUES (?, ?, ?, ?)
+-- Arguments: limit, key, virtual_finish, run_count.
+INSERT OR REPLACE INTO limit_tails (limit_id, key, virtual_finish, run_count) VALUES (?, ?, ?, ?)

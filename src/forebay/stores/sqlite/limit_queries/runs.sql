@@ -1,3 +1,3 @@
 -- Arguments: limit. Reply: all of its runs.
-SELECT sid, id, state, tag, tick, callers, units, key, label, next, g
-FROM limit_runs WHERE limit_id = ? ORDER BY sid, id
+SELECT session_id, id, state, virtual_start, arrival_number, caller_count, units, key, label, next_call_id, grant_number
+FROM limit_runs WHERE limit_id = ? ORDER BY session_id, id

@@ -1,3 +1,4 @@
 -- Arguments: limit, session. Reply: its runs.
-SELECT sid, id, state, tag, tick, callers, units, key, label, next, g FROM limit_runs
-WHERE limit_id = ? AND sid = ? ORDER BY id
+SELECT session_id, id, state, virtual_start, arrival_number, caller_count, units, key, label, next_call_id,
+    grant_number FROM limit_runs
+WHERE limit_id = ? AND session_id = ? ORDER BY id

@@ -1,2 +1,2 @@
 -- Arguments: limit, key. Reply: the tail of the key.
-SELECT key, tag, runs FROM limit_tails WHERE limit_id = ? AND key = ?
+SELECT key, virtual_finish, run_count FROM limit_tails WHERE limit_id = ? AND key = ?

@@ -1,2 +1,2 @@
 -- Arguments: limit. Reply: all tails.
-SELECT key, tag, runs FROM limit_tails WHERE limit_id = ?
+SELECT key, virtual_finish, run_count FROM limit_tails WHERE limit_id = ?
