@@ -14,12 +14,12 @@ from chaos.journal import Journal
 from chaos.limits.adapter import Settings
 from chaos.limits.ours import ENVIRONMENT, Atold, Ours, Told
 from chaos.limits.wrapped import Shared
-from forebay.errors import Busy
-from forebay.limits import Limiter
+from forebay.errors import Busy, StoreError
+from forebay.limits import Limiter, Slot
 from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore
 
-_AWAY_S = 0.3
+_HURRY_S, _PATIENCE_S = 0.5, 5.0
 _UNCLOSED = 0.3
 
 
@@ -66,15 +66,13 @@ class Comers(Ours):
     def slot(self) -> Iterator[Told]:
         while True:
             limiter = Limiter(self._shared, environment=ENVIRONMENT)
-            key = random.choice(["", "ann", "bob"])
-            patience_s = random.uniform(0, self._settings["patience_s"])
             try:
-                with limiter.slot(self._name, units=self._units, timeout_s=patience_s, key=key) as slot:
+                with self._wished(limiter) as slot:
                     self._came.note("came")
                     yield self.told(slot)
                     return
-            except Busy:
-                self._came.note("gave up")
+            except (Busy, StoreError) as error:
+                self._note_given_up(error)
             finally:
                 self._leave(limiter)
 
@@ -82,17 +80,24 @@ class Comers(Ours):
     async def aslot(self) -> AsyncIterator[Atold]:
         while True:
             limiter = Limiter(self._shared, environment=ENVIRONMENT)
-            key = random.choice(["", "ann", "bob"])
-            patience_s = random.uniform(0, self._settings["patience_s"])
             try:
-                async with limiter.slot(self._name, units=self._units, timeout_s=patience_s, key=key) as slot:
+                async with self._wished(limiter) as slot:
                     self._came.note("came")
                     yield self.atold(slot)
                     return
-            except Busy:
-                self._came.note("gave up")
+            except (Busy, StoreError) as error:
+                self._note_given_up(error)
             finally:
                 await asyncio.to_thread(self._leave, limiter)
+
+    def _wished(self, limiter: Limiter) -> Slot:
+        key = random.choice(["", "ann", "bob"])
+        patience_s = random.choice([random.uniform(0, _HURRY_S), _PATIENCE_S])
+        return limiter.slot(self._name, units=self._units, timeout_s=patience_s, key=key)
+
+    def _note_given_up(self, error: Busy | StoreError) -> None:
+        """A newcomer is told at once if the store does not answer it, or is too busy to."""
+        self._came.note("gave up", why=type(error).__name__)
 
     def _leave(self, limiter: Limiter) -> None:
         if random.random() < _UNCLOSED:
