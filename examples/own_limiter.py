@@ -1,4 +1,4 @@
-"""A limiter of one's own stands before the call: who gets no place is rescheduled until there is one."""
+"""Your own limiter stands before the call: a task without a place is rescheduled until one is free."""
 
 from __future__ import annotations
 

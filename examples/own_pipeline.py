@@ -1,4 +1,4 @@
-"""A pipeline of one's own counts words: split a text, process each chunk, merge; one chunk fails and is retried."""
+"""Your own pipeline counts words: split a text, process each chunk, merge; one chunk fails and is retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A processor of one's own counts words through a fake paid API: limited, retried after a 429, and never paid twice."""
+"""Your own processor counts words through a fake paid API: limited, retried after a 429, and never paid twice."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ class _Arrivals:
         self._answers.append((future, answer, error))
         if not self._is_woken:
             self._is_woken = True
-            # A loop that is closed has nobody left who waits.
+            # Nothing waits in a loop that is closed.
             with suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(self._deliver)
 

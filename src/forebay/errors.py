@@ -51,7 +51,7 @@ from typing import Any, ClassVar
 class ForebayError(Exception):
     """Base of all: `code` is stable, `remedy` says what to do, the statuses are what faces answer.
 
-    With a `public`, `what` names addresses and folders: it is for operators, and everybody else is told `public`.
+    With a `public`, `what` names addresses and folders: it is for operators, and everybody else gets `public`.
     """
 
     code: ClassVar[str] = "error"

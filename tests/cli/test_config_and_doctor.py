@@ -28,7 +28,7 @@ def test_config_shows_who_set_what_and_no_secret(here: Ground, monkeypatch: pyte
     answer = here.ok("config", "show", "--ledger", "postgresql://ann:hush@db/forebay")
     assert ["lease_s", "20", "environment", "FOREBAY_LEASE_S"] in [line.split() for line in answer.lines]
     assert "hush" not in answer.out
-    assert "FOREBAY_TYPO is no setting." in answer.err
+    assert "FOREBAY_TYPO is not a setting." in answer.err
     found = {each["name"]: each for each in here.ok("config", "show", "-o", "json").json}
     assert found["concurrency"]["source"] == "default"
 
@@ -114,7 +114,7 @@ def test_doctor_warns_of_variables_that_mean_nothing_and_of_failpoints(
     monkeypatch.setenv("FOREBAY_CHILD", "1")
     monkeypatch.setenv("FOREBAY_FAILPOINTS", "claimed=delay@0.1")
     texts = [each.text for each in findings(Common()) if each.verdict == "warn"]
-    assert "FOREBAY_TYPO is no setting" in texts
+    assert "FOREBAY_TYPO is not a setting" in texts
     assert any(text.startswith("FOREBAY_FAILPOINTS is set") for text in texts)
     assert not any("FOREBAY_CHILD" in text for text in texts)
 

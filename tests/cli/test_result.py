@@ -117,7 +117,7 @@ def test_text_may_go_to_a_terminal_but_nothing_that_it_would_obey(
 def test_a_format_is_for_documents_and_has_to_be_one(here: Ground) -> None:
     identifier = completed(here, 1)
     answer = here.run("result", identifier, "-f", "md")
-    assert (answer.code, f"{identifier} is no job of a document." in answer.err) == (2, True)
+    assert (answer.code, f"{identifier} is not a job of a document." in answer.err) == (2, True)
     answer = here.run("result", identifier, "-f", "docx")
     assert (answer.code, "There is no format 'docx'." in answer.err) == (2, True)
 

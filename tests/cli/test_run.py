@@ -63,14 +63,14 @@ def test_formats_are_given_in_a_list_or_one_by_one(desk: Desk) -> None:
         ([], "There are no FILES."),
         (["scan.pdf", "-f", "docx"], "There is no format 'docx'. Formats are: md, txt, json, pdf."),
         (["scan.pdf", "-f", "md,"], "There is no format ''."),
-        (["scan.pdf", "--option", "dpi"], "--option 'dpi' is no NAME=VALUE."),
+        (["scan.pdf", "--option", "dpi"], "--option 'dpi' is not NAME=VALUE."),
         (["scan.pdf", "--option", "a=1", "--option", "a=2"], "The option 'a' is given twice."),
         (["scan.pdf", "--concurrency", "0"], "concurrency is 0."),
         (["scan.pdf", "--tenant", "No One"], "tenant"),
         (["scan.pdf", "--out", "scan.pdf"], "scan.pdf cannot be written: File exists."),
         (["scan.pdf", "--watch"], "--watch follows folders, and none is named."),
         (["empty"], "There are no documents in empty. Documents in folders end in .bmp"),
-        ([""], "'' is no file."),
+        ([""], "'' is not a file."),
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_stored(desk: Desk, arguments: list[str], complaint: str) -> None:

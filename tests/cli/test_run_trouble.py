@@ -142,7 +142,7 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_stored(
     desk.put("scan.pdf", 1)
     answer = desk.run("scan.pdf")
     assert (answer.code, desk.calls) == (2, [])
-    assert "is no budget" in answer.err
+    assert "is not a budget" in answer.err
 
 
 def test_a_budget_for_a_processor_that_there_is_not_is_refused_and_one_for_the_others_is_not(
@@ -152,6 +152,6 @@ def test_a_budget_for_a_processor_that_there_is_not_is_refused_and_one_for_the_o
     desk.put("scan.pdf", 1)
     answer = desk.run("scan.pdf")
     assert (answer.code, desk.calls) == (2, [])
-    assert "The budget of 1 pages a day is for 'notes', which is no processor here." in answer.err
+    assert "The budget of 1 pages a day is for 'notes', which is not known here." in answer.err
     monkeypatch.setenv("FOREBAY_BUDGETS", "pages=100/day,docai:pages=1/day,noted:pages=1/day")
     desk.ok("scan.pdf")

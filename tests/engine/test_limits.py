@@ -458,7 +458,7 @@ def test_options_that_make_no_sense_together_are_refused_at_once(
 def test_a_limit_is_defined_once(here: Ground) -> None:
     with pytest.raises(BadInput, match="defined already"):
         here.app.limit(Limit("api", in_flight=1))
-    with pytest.raises(BadInput, match="is no limit"):
+    with pytest.raises(BadInput, match="is not a limit"):
         here.app.limit("api")  # type: ignore[arg-type]  # that is the point
 
 

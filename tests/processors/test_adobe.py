@@ -263,7 +263,7 @@ def test_a_client_is_read_from_the_file_that_adobe_hands_out(tmp_path: Path, con
 def test_a_file_without_a_client_is_bad_input(tmp_path: Path, content: str) -> None:
     file = tmp_path / "client.json"
     file.write_text(content)
-    with pytest.raises(BadInput, match="is no client of Adobe"):
+    with pytest.raises(BadInput, match="is not a client of Adobe"):
         Client(file=file).read()
 
 

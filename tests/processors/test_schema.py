@@ -35,17 +35,17 @@ def test_what_fits_has_no_problem(value: object) -> None:
 @pytest.mark.parametrize(
     ("value", "where"),
     [
-        ([], "the answer is no object"),
+        ([], "the answer is not of type object"),
         ({}, "has no tags"),
-        ({"tags": "a"}, "the answer.tags is no array"),
+        ({"tags": "a"}, "the answer.tags is not of type array"),
         ({"tags": []}, "tags has 0 items"),
         ({"tags": ["a", "b", "c"]}, "tags has 3 items"),
-        ({"tags": ["a", 1]}, r"tags\[1\] is no string"),
+        ({"tags": ["a", 1]}, r"tags\[1\] is not of type string"),
         ({"tags": ["too long"]}, r"tags\[0\] has 8 characters"),
         ({"tags": ["a"], "more": 1}, "'more', which nobody asked for"),
         ({"tags": ["a"], "language": "fr"}, "language is none of what it may be"),
         ({"tags": ["a"], "sure": 2}, "sure is 2"),
-        ({"tags": ["a"], "sure": True}, "sure is no number or null"),
+        ({"tags": ["a"], "sure": True}, "sure is not of type number or null"),
     ],
 )
 def test_what_does_not_fit_says_where(value: object, where: str) -> None:

@@ -81,11 +81,11 @@ def test_a_file_and_options_make_the_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--quota", "docai=many"], "is no quota"),
+        (["--quota", "docai=many"], "is not a quota"),
         (["--quota", "nobody=5"], "neither an API nor a route"),
-        (["--latency", "docai=fast"], "is no latency"),
-        (["--fault", "docai"], "is no fault of a route"),
-        (["--fault", "docai=explode"], "is no fault"),
+        (["--latency", "docai=fast"], "is not a latency"),
+        (["--fault", "docai"], "is not a fault of a route"),
+        (["--fault", "docai=explode"], "is not a fault"),
         (["--scenario", "/nowhere.toml"], "No such file"),
         (["--port", "70000"], "port is 70000"),
     ],

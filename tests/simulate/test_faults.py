@@ -172,8 +172,8 @@ def test_a_call_may_ask_to_be_spared(clients: Clients, sim: Simulated) -> None:
 
 
 def test_a_fault_that_does_not_exist_is_refused(clients: Clients, sim: Simulated) -> None:
-    assert "'explode' is no fault" in clients.chat(fault="explode").json()["error"]["message"]
-    with pytest.raises(ValueError, match="is no fault"):
+    assert "'explode' is not a fault" in clients.chat(fault="explode").json()["error"]["message"]
+    with pytest.raises(ValueError, match="is not a fault"):
         sim.fault("openai", "explode")
     with pytest.raises(ValueError, match="neither an API nor a route"):
         sim.fault("nowhere", "500")

@@ -225,7 +225,7 @@ def test_words_outside_the_choice_are_refused_with_the_choice(tmp_path: Path) ->
 @pytest.mark.parametrize("address", [CANARY, f"postgresql://u:{CANARY} x@h/d", f"s3:\n{CANARY}", ""])
 def test_a_bad_address_is_refused_without_showing_it(address: str, tmp_path: Path) -> None:
     problem = refused(tmp_path, {"ledger": address})
-    assert problem.what == "ledger (flag) is no address."
+    assert problem.what == "ledger (flag) is not an address."
     assert CANARY not in "".join(traceback.format_exception(problem))
 
 

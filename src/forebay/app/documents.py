@@ -123,7 +123,7 @@ class AppDocuments:
         for each in self.budgets():
             if each.processor is not None and each.processor not in known:
                 raise BadInput(
-                    f"The budget of {each} is for {shown(each.processor)}, which is no processor here.",
+                    f"The budget of {each} is for {shown(each.processor)}, which is not known here.",
                     remedy=f"Known are {', '.join(sorted(known))}; an application of your own may have others.",
                 )
 
@@ -153,10 +153,10 @@ class AppDocuments:
         *,
         name: str | None = None,
         approve: Callable[[str], None] | None = None,
-        anew: bool = False,
+        keep: bool = False,
         **terms: Any,  # noqa: ANN401 - of Documents.job
     ) -> NewJob:
-        """Look at a document and store its bytes, unless its job is under way or done, or even then: `anew`.
+        """Look at a document and store its bytes; with `keep` also if its job is under way or done.
 
         `approve` gets its sha256 and may raise, before anything is stored.
         """
@@ -170,7 +170,7 @@ class AppDocuments:
             tenant = terms.get("tenant", DEFAULT_TENANT)
             known = self._app.ledger.get_job(job.id)
             # One that failed may have done so because its document was lost.
-            if anew or known is None or known.status in {Status.FAILED, Status.CANCELED}:
+            if keep or known is None or known.status in {Status.FAILED, Status.CANCELED}:
                 with _readable():
                     intake.keep(file, document, self._app.blobs, tenant)
         return job
@@ -211,7 +211,7 @@ def opened(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
         return
     try:
         with _readable():
-            # To open a pipe would be to wait for who writes it, and what is no file cannot be read twice.
+            # To open a pipe would be to wait for who writes it, and what is not a file cannot be read twice.
             special = not S_ISREG(source.stat().st_mode) and not source.is_dir()
             file = None if special else source.open("rb")
     except FileNotFoundError:

@@ -27,7 +27,7 @@ _LATER = "Ask again in a moment; if it happens again, see that the machine has m
 
 
 def checked(pipeline: Pipeline, formats: Sequence[str]) -> dict[str, Output]:
-    """Each once, in the order they were given; BadInput for one that there is not."""
+    """Each once, in the order they were given; BadInput for an unknown one."""
     unknown = [name for name in formats if name not in pipeline.outputs]
     if unknown or not formats:
         said = f"There is no format {printable(unknown[0])!r}." if unknown else "No format is given."
@@ -42,7 +42,7 @@ def output_of(found: Job | Task, form: str) -> tuple[Job, Output]:
         known = dict.fromkeys(name for each in PIPELINES.values() for name in each.outputs)
         if form not in known:
             raise BadInput(f"There is no format {printable(form)!r}.", remedy=f"Formats are: {', '.join(known)}.")
-        raise BadInput(f"{found.id} is no job of a document.", remedy="Leave out the format.")
+        raise BadInput(f"{found.id} is not a job of a document.", remedy="Leave out the format.")
     return found, checked(pipeline, [form])[form]
 
 
@@ -88,7 +88,7 @@ async def write(app: Forebay, job: Job, result: IO[bytes], form: Output, output:
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """What a parser raises is for tasks; who asks for an output is answered by its class. A bug stays one."""
+    """What a parser raises is for tasks; a caller that asks for an output gets its class. A bug stays one."""
     try:
         yield
     except (Retry, Permanent) as error:

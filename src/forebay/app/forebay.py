@@ -78,7 +78,7 @@ class Forebay(Stands):
         return {}
 
     def pipeline(self, name: str, *, allow_holes: bool = False) -> Pipeline:
-        """A pipeline of one's own: decorate its `split`, `process` and `merge`."""
+        """A pipeline of your own: decorate its `split`, `process` and `merge`."""
         if name in self._pipelines:
             raise BadInput(f"Pipeline {name!r} exists already.", remedy="Give the second one another name.")
         made = self._pipelines[name] = Pipeline(name, self.registry, allow_holes=allow_holes)
@@ -127,7 +127,7 @@ class Forebay(Stands):
     @cached_property
     def llm(self) -> Llm:
         """The language model of the settings: `await app.llm.ask(ctx, system, text, schema)`."""
-        from forebay.app.providers import language_model  # noqa: PLC0415 - only who asks it
+        from forebay.app.providers import language_model  # noqa: PLC0415 - only programs that use it
 
         return language_model(self.settings, transport=lambda: self.transport)
 
@@ -170,7 +170,7 @@ class Forebay(Stands):
         """Store a job of a pipeline over a document: `ocr` unless it or its processor is named.
 
         Of the same bytes and options there is one, unless reuse is refused.
-        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well; with
+        `callback` is a URL that gets a callback when the job has ended, and with `callback_each` for every chunk; with
         `callback_results` each callback carries the result, unless it is larger than `callback_result_max_bytes`.
         """
         place = Path(source) if isinstance(source, str) else source
@@ -223,7 +223,7 @@ class Forebay(Stands):
     ) -> Submitted:
         """Store a job: the payload is split by the pipeline, or its chunks are given here.
 
-        `callback` is a URL that is told when the job has ended, and with `callback_each` of every chunk as well; with
+        `callback` is a URL that gets a callback when the job has ended, and with `callback_each` for every chunk; with
         `callback_results` each callback carries the result, unless it is larger than `callback_result_max_bytes`.
         """
         known = self._pipelines.get(pipeline)

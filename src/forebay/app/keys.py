@@ -42,7 +42,7 @@ def create(
         expires_at=expires_at,
     )
     app.ledger.add_key(key, Action(who=who))
-    # When it was made is told by the clock of its store.
+    # The clock of the store says when it was made.
     return Made(app.ledger.get_key(key_id) or key, token)
 
 

@@ -38,7 +38,7 @@ class AppLimits:
 
     def add(self, limit: Limit) -> Limit:
         if not isinstance(limit, Limit):
-            raise BadInput(f"{shown(limit)} is no limit.", remedy="Give Limit(name, in_flight=…, windows=[…]).")
+            raise BadInput(f"{shown(limit)} is not a limit.", remedy="Give Limit(name, in_flight=…, windows=[…]).")
         if limit.name in self._defined:
             raise BadInput(f"Limit {limit.name!r} is defined already.", remedy="Define it once.")
         self._defined[limit.name] = limit
@@ -98,7 +98,7 @@ class AppLimits:
             )
 
     def undefined(self, kinds: Iterable[Kind]) -> list[Kind]:
-        """Those whose limit nobody knows, once its store was told what there is; none while it does not answer."""
+        """Announce the limits, and return the kinds whose limit is unknown; none while the store does not answer."""
         known = self.announce()
         return [] if known is None else [kind for kind in kinds if kind.limit is not None and kind.limit not in known]
 

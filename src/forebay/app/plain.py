@@ -89,7 +89,7 @@ def _items(record: object) -> list[tuple[str, Any]]:
     if isinstance(record, (Task, Submitted)):
         return list(record._asdict().items())
     if not is_dataclass(record):
-        raise TypeError(f"{type(record).__name__} is no record")
+        raise TypeError(f"{type(record).__name__} is not a record")
     return [(each.name, getattr(record, each.name)) for each in fields(record)]
 
 

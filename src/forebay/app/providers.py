@@ -100,7 +100,7 @@ def language_model(settings: Settings, *, transport: Callable[[], Transport]) ->
 
 
 def _llm_credentials(settings: Settings, url: str) -> Credentials | None:
-    """A server of one's own may want none."""
+    """Your own server may want none."""
     from forebay.processors.credentials import Key  # noqa: PLC0415 - only who uses it
 
     header, form = ("api-key", "{}") if settings.llm_backend == "azure" else ("authorization", "Bearer {}")

@@ -182,7 +182,7 @@ class Run:
             self._told(item)
 
     def _out_of_budget(self) -> bool:
-        """Whether nothing is left but what waits for a budget to begin anew, tomorrow or next month."""
+        """Whether nothing is left but what waits for the next day or month of a budget."""
         if time.monotonic() < self._budget_at:
             return False
         self._budget_at = time.monotonic() + _WHY_S
@@ -258,7 +258,7 @@ class Run:
             item.end("unwritten", lost.code, lost.what, todo=lost.remedy)
             return
         item.mended = True
-        self._app.documents.job(item.path, anew=True, **self._terms)
+        self._app.documents.job(item.path, keep=True, **self._terms)
         acted = self._app.ledger.lose_result(merge.id, merge.result_blob, Action(who=self._who, tenant=self._tenant))
         if acted.done or acted.outcome == "changed":
             item.status = Status.RUNNING

@@ -87,7 +87,7 @@ class Stands:
 
     @property
     def limiter(self) -> Limiter:
-        """Of the limit store that the settings name; with a ledger of one's own, of the one beside that."""
+        """Of the limit store that the settings name; with a ledger that was given, of the one beside that."""
         return self.limits.limiter
 
     def _limits_address(self) -> str | LimitStore:

@@ -56,7 +56,7 @@ def _file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent.absolute()))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise BadInput(f"{shown(str(path))} is no Python file.", remedy=_REMEDY)
+        raise BadInput(f"{shown(str(path))} is not a Python file.", remedy=_REMEDY)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -64,7 +64,7 @@ def _file(path: Path) -> ModuleType:
 
 
 def locate(app: Forebay) -> str | None:
-    """The target that loads this application in another process; None if it is no module's own."""
+    """The target that loads this application in another process; None if it is not a module's own."""
     # The script that was started comes last: it may only have imported the application.
     modules = sorted(sys.modules.items(), key=lambda item: item[0] == "__main__")
     for module_name, module in modules:

@@ -26,7 +26,7 @@ def open_blobs(address: str) -> Blobs:
         raise _refused("", "has blanks around it, or characters that cannot be printed")
     parts = _split(address)
     if parts is None:
-        raise _refused("", "is no address")
+        raise _refused("", "is not an address")
     if _has_more(parts):
         raise _refused(parts.scheme, "has more than a scheme and a place")
     if parts.scheme == "file":

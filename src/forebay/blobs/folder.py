@@ -126,7 +126,7 @@ class Folder:
 
     def _misplaced(self, ref: BlobRef) -> ResultCorrupt:
         return ResultCorrupt(
-            f"What stands in the place of {ref} is no plain file, in {self.address}.",
+            f"What stands in the place of {ref} is not a plain file, in {self.address}.",
             remedy="Remove it and put the bytes again.",
         )
 

@@ -47,7 +47,7 @@ class BlobRef:
 def check_ref(value: object) -> None:
     if not isinstance(value, BlobRef):
         raise BadInput(
-            f"{shown(value)} is no reference to a blob.",
+            f"{shown(value)} is not a reference to a blob.",
             remedy="Give the BlobRef that put() returned, or BlobRef(tenant, sha256).",
         )
 

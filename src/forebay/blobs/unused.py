@@ -31,7 +31,7 @@ def unused(candidates: Iterable[BlobRef], keep: Keep) -> Iterator[BlobRef]:
 def _in_use(tenant: str, asked: tuple[str, ...], answer: object) -> set[str]:
     # Text is a collection too: an empty one would say that nothing is in use.
     if isinstance(answer, str | bytes) or not isinstance(answer, Collection):
-        raise _misfit(tenant, answer, "which is no collection of sha256s")
+        raise _misfit(tenant, answer, "which is not a collection of sha256s")
     known = set(asked)
     in_use = set()
     for sha256 in answer:

@@ -77,7 +77,7 @@ class Alerts:
                 emit("store_failed", verb="alert", error_code=error.code, text=str(error), pause_s=0)
 
     def close(self) -> None:
-        """What has been heard is told, if that does not take long."""
+        """Send what has been heard, if that does not take long."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         try:

@@ -22,7 +22,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
         # What cannot be a host's name is not known either.
-        raise socket.gaierror(socket.EAI_NONAME, "it is no name of a host") from None
+        raise socket.gaierror(socket.EAI_NONAME, "it is not a host name") from None
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 

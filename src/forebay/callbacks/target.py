@@ -92,18 +92,16 @@ def _mark(text: str) -> str:
 def read(url: object, policy: Policy) -> Target:
     """Refuses what could never be called; where the host's name leads is looked at for each attempt."""
     if not isinstance(url, str) or not url.isprintable() or len(url) > MAX_LENGTH:
-        raise BadInput(f"The callback {shown(url)} is no URL.", remedy=f"Give one of up to {MAX_LENGTH} characters.")
+        raise BadInput(f"The callback {shown(url)} is not a URL.", remedy=f"Give one of up to {MAX_LENGTH} characters.")
     try:
         target = Target.of(url)
         host = target.host
     except (httpx2.InvalidURL, UnicodeError, ValueError):
-        raise _refused(url, "is no URL", "Give one such as https://example.com/callbacks.") from None
+        raise _refused(url, "is not a URL", "Give one such as https://example.com/callbacks.") from None
     if target.url.scheme not in _PORTS or not host:
-        raise _refused(url, "is no web address", "Begin it with https://.")
+        raise _refused(url, "is not a web address", "Begin it with https://.")
     if not 0 < target.port < _PORTS_END:
-        raise _refused(
-            url, "has a port that there is not", f"Use 443, or a port from {_FREE_PORTS} to {_PORTS_END - 1}."
-        )
+        raise _refused(url, "has an impossible port", f"Use 443, or a port from {_FREE_PORTS} to {_PORTS_END - 1}.")
     if target.url.userinfo or target.url.fragment:
         # Not quoted: what must not be in it must not be in a log either.
         raise BadInput(

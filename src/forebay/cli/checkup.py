@@ -94,7 +94,7 @@ def _variables(settings: Settings) -> Iterator[Finding]:
             remedy = "Name a store that there is in FOREBAY_LIMITS, and set numbers by FOREBAY_LIMIT_…."
             yield Finding("warn", "environment", f"{name} changes nothing in this version", remedy)
         elif not name.startswith(strays.MARK):
-            yield Finding("warn", "environment", f"{name} is no setting", "Correct its name, or ignore this.")
+            yield Finding("warn", "environment", f"{name} is not a setting", "Correct its name, or ignore this.")
 
 
 def _ledger(settings: Settings) -> Iterator[Finding]:

@@ -44,7 +44,9 @@ COMMANDS = {
     "lanes pause": Command("Let no task of a lane start; what runs goes on.", "lanes:pause"),
     "lanes resume": Command("End the pause of a lane.", "lanes:resume"),
     "limits list": Command("List limits and how they stand.", "limits:listing"),
-    "limits show": Command("Show a limit: its bounds, who set them, who uses it and who waits.", "limits:show"),
+    "limits show": Command(
+        "Show a limit: its bounds, who set them, which processes use it and which wait.", "limits:show"
+    ),
     "limits set": Command("Change or define a limit, for every process at once.", "limits:change"),
     "limits pause": Command("Let no call of a limit start; what runs goes on.", "limits:pause"),
     "limits resume": Command("End the pause, cool-down or park of a limit.", "limits:resume"),

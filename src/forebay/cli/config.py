@@ -19,4 +19,4 @@ def show(*, common: Reading = _USUAL) -> None:
             ("setting", "value", "source"), [(each.name, each.value_shown, each.source) for each in settings.sources()]
         )
     for name in settings.unknown_variables():
-        output.note(f"{name} is no setting.")
+        output.note(f"{name} is not a setting.")

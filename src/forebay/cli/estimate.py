@@ -31,7 +31,7 @@ def estimate(
     language: Annotated[str | None, Parameter(help="Languages of the scans, such as eng+deu.")] = None,
     ocr: Annotated[
         Literal["auto", "always", "never"] | None,
-        Parameter(help="auto reads a page's own text where it has some; auto unless given."),
+        Parameter(help="auto reads a page's own text where it has some (default: auto)."),
     ] = None,
     option: Annotated[
         list[str] | None, Parameter(negative="", help="An option of the processor, NAME=VALUE; may be given again.")

@@ -42,7 +42,7 @@ def environment(common: Common) -> dict[str, str]:
     file = Path(common.config)
     if not file.is_file():
         if file.exists():
-            raise BadInput(f"{shown(common.config)} is no file.", remedy="--config names a forebay.toml.")
+            raise BadInput(f"{shown(common.config)} is not a file.", remedy="--config names a forebay.toml.")
         raise NotFound(f"There is no file {shown(common.config)}.", remedy="--config names a forebay.toml.")
     return {**os.environ, _FILE_VARIABLE: common.config}
 

@@ -13,11 +13,12 @@ States: TypeAlias = Literal["pending", "running", "completed", "failed", "cancel
 Id = Annotated[str, Parameter(help="The id of a task or a job, or the beginning of it.")]
 Ids = Annotated[str, Parameter(name="ID", help="Ids of tasks or jobs, or the beginnings of them.")]
 Kind = Annotated[str | None, Parameter(help="Only this kind; of jobs, this pipeline.")]
-Limit = Annotated[int | None, Parameter(help="How many at most; 50 unless given.")]
+Limit = Annotated[int | None, Parameter(help="How many at most (default: 50).")]
 All = Annotated[bool, Parameter(name="--all", negative="", help="All of them.")]
 Yes = Annotated[bool, Parameter(negative="", help="Do not ask.")]
 Force = Annotated[
-    bool, Parameter(negative="", help="Even if the retries are used up or a retry cannot help; they begin anew.")
+    bool,
+    Parameter(negative="", help="Even if the retries are used up or a retry cannot help; they count from 0 again."),
 ]
 Wait = Annotated[bool, Parameter(negative="", help="Wait until it has ended.")]
 WaitTimeout = Annotated[float | None, Parameter(help="Seconds to wait at most; then the exit code is 6.")]

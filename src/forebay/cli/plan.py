@@ -32,7 +32,7 @@ EXAMPLES = (
         "Small files, calls of 5 s",
         5.0,
         "The rate binds, and calls queue for the next minute.",
-        "The rate binds, but there is no next minute: a window slides. Counters that begin anew at each full minute "
+        "The rate binds, but there is no next minute: a window slides. Counters that start at 0 at each full minute "
         "let through 380 calls within seconds of it.",
     ),
     Example(
@@ -111,7 +111,7 @@ def _units(given: list[str] | None) -> dict[str, int] | None:
     for text in given:
         unit, _, count = text.partition("=")
         if not count.isascii() or not count.isdecimal():
-            raise BadInput(f"--units {shown(text)} is no number of units.", remedy="Write UNIT=N, such as pages=15.")
+            raise BadInput(f"--units {shown(text)} is not a number of units.", remedy="Write UNIT=N, such as pages=15.")
         found[unit.strip()] = int(count)
     return found
 

@@ -76,7 +76,7 @@ def instant(option: str, text: str) -> datetime | float:
             if found.tzinfo is not None:
                 return found
     raise BadInput(
-        f"{option} {shown(text)} is no instant with a time zone.",
+        f"{option} {shown(text)} is not an instant with a time zone.",
         remedy="Write 2030-01-27T12:05:00Z, or +60 for 60 seconds from now.",
     )
 
@@ -88,5 +88,5 @@ def duration(option: str, text: str) -> float:
     whole = "".join(f"{count}{unit}" for count, unit in parts) == given
     # A bare number is seconds, and nothing stands beside it: 1h30 could be minutes as well.
     if not parts or not whole or (len(parts) > 1 and not all(unit for _, unit in parts)):
-        raise BadInput(f"{option} {shown(text)} is no duration.", remedy="Write 90, 90s, 30m, 2h or 1d.")
+        raise BadInput(f"{option} {shown(text)} is not a duration.", remedy="Write 90, 90s, 30m, 2h or 1d.")
     return check_duration(option, sum(float(count) * _SIZES_S[unit or "s"] for count, unit in parts))

@@ -34,7 +34,7 @@ def result(
         str | None, Parameter(name=["--output", "-o"], help="The file to write to instead of stdout.")
     ] = None,
     form: Annotated[
-        str | None, Parameter(name=["--format", "-f"], help="Of a document: md, txt, json or pdf; json unless given.")
+        str | None, Parameter(name=["--format", "-f"], help="Of a document: md, txt, json or pdf (default: json).")
     ] = None,
     overwrite: Annotated[bool, Parameter(negative="", help="Write over a file that holds anything else.")] = False,
     common: Common = _USUAL,

@@ -41,22 +41,22 @@ def run(
     pipeline: Annotated[
         str | None, Parameter(help="What becomes of them: ocr, autotag or segment; ocr unless a processor says else.")
     ] = None,
-    out: Annotated[str | None, Parameter(help="The folder for the outputs; beside each document unless given.")] = None,
+    out: Annotated[str | None, Parameter(help="The folder for the outputs (default: beside each document).")] = None,
     formats: Annotated[
         list[str] | None,
         Parameter(
             name=["--format", "-f"],
             negative="",
-            help="md, txt, json, pdf; what its processor is for unless given.",
+            help="md, txt, json, pdf (default: what the processor is for).",
         ),
     ] = None,
     processor: Annotated[
-        str | None, Parameter(help="Who does it; local, adobe, and llm or keywords unless given.")
+        str | None, Parameter(help="The processor (default by pipeline: local, adobe, llm or keywords).")
     ] = None,
     language: Annotated[str | None, Parameter(help="Languages of the scans, such as eng+deu.")] = None,
     ocr: Annotated[
         Literal["auto", "always", "never"] | None,
-        Parameter(help="auto reads a page's own text where it has some; auto unless given."),
+        Parameter(help="auto reads a page's own text where it has some (default: auto)."),
     ] = None,
     option: Annotated[
         list[str] | None, Parameter(negative="", help="An option of the processor, NAME=VALUE; may be given again.")
@@ -64,7 +64,7 @@ def run(
     allow_holes: Annotated[
         bool, Parameter(negative="", help="Write outputs although pages are missing; each says which and why.")
     ] = False,
-    reuse: Annotated[bool, Parameter(help="Use what is stored of the same pages, or read them anew.")] = True,
+    reuse: Annotated[bool, Parameter(help="Use what is stored of the same pages, or read them again.")] = True,
     force: Annotated[bool, Parameter(negative="", help="Try again what failed for good.")] = False,
     overwrite: Annotated[
         bool, Parameter(negative="", help="Write over files that are not outputs of the same document.")
@@ -186,7 +186,7 @@ def options_of(given: Sequence[str] | None, **named: str | None) -> dict[str, Js
     for each in given or ():
         name, mark, value = each.partition("=")
         if not name or not mark:
-            raise BadInput(f"--option {shown(each)} is no NAME=VALUE.", remedy="Write it as in --option dpi=300.")
+            raise BadInput(f"--option {shown(each)} is not NAME=VALUE.", remedy="Write it as in --option dpi=300.")
         if name in options:
             raise BadInput(f"The option {shown(name)} is given twice.", remedy="Give it once.")
         options[name] = _value(value)

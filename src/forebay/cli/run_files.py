@@ -63,7 +63,7 @@ def _followed(named: list[Source], folders: Sequence[Path], suffixes: frozenset[
 
 def _place(name: str) -> Path:
     if not name or "\0" in name:
-        raise BadInput(f"{shown(name)} is no file.", remedy="Name PDFs, images or folders.")
+        raise BadInput(f"{shown(name)} is not a file.", remedy="Name PDFs, images or folders.")
     return Path(name)
 
 

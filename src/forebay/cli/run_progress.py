@@ -77,7 +77,7 @@ class Progress:
         if self._bars is not None:
             self._bars.console.print(text, markup=False, highlight=False)
             return
-        with suppress(OSError):  # nobody listens any more, which is no reason to stop
+        with suppress(OSError):  # continue also if nobody listens any more
             output.note(text)
 
     def _show(self, item: Item, bars: Bars) -> None:

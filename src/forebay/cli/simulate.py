@@ -40,7 +40,7 @@ def simulate(
     sticky: Annotated[
         bool, Parameter(negative="", help="Go on working for a client that has gone, as providers do.")
     ] = False,
-    random: Annotated[int | None, Parameter(help="Where the random numbers begin; 1 unless given.")] = None,
+    random: Annotated[int | None, Parameter(help="Seed of the random numbers (default: 1).")] = None,
     common: Reading = _USUAL,
 ) -> None:
     """Until Ctrl-C or SIGTERM; then it prints its verdict. No store is used, and nothing leaves this machine."""

@@ -43,9 +43,9 @@ def submit(
     idempotency_key: Annotated[
         str | None, Parameter(help="The same key again finds the first task; in bulk, line N gets KEY-N.")
     ] = None,
-    max_retries: Annotated[int | None, Parameter(help="Retries after failures; 3 unless given.")] = None,
-    max_reschedules: Annotated[int | None, Parameter(help="Reschedules; no bound unless given.")] = None,
-    timeout: Annotated[float | None, Parameter(help="Seconds that an attempt may take; 60 unless given.")] = None,
+    max_retries: Annotated[int | None, Parameter(help="Retries after failures (default: 3).")] = None,
+    max_reschedules: Annotated[int | None, Parameter(help="Reschedules (default: no bound).")] = None,
+    timeout: Annotated[float | None, Parameter(help="Seconds that an attempt may take (default: 60).")] = None,
     tenant: Annotated[str | None, Parameter(help="Whose it is.")] = None,
     fairness_key: Annotated[str | None, Parameter(help="Take turns by this key instead of by the tenant.")] = None,
     tag: Annotated[list[str] | None, Parameter(negative="", help="A tag; may be given again.")] = None,
@@ -146,7 +146,7 @@ def _submit_lines(app: Forebay, lines: Lines, common: Reading, *, shown: bool) -
         if shown and common.output != "json" and unwritable is None:
             try:
                 _show(stored, common)
-            except OSError as error:  # that nobody can read the ids is no reason to leave lines out
+            except OSError as error:  # also store lines whose ids nobody can read
                 unwritable = error
     if unwritable is not None:
         raise unwritable

@@ -117,7 +117,7 @@ def _check(what: str, value: int | None, least: int, most: int) -> None:
 
 
 def _run(app: Forebay, metrics_port: int | None, work: Callable[[], None]) -> int:
-    """Run the worker and return its exit code; that its ledger failed is told as a line of its log."""
+    """Run the worker and return its exit code; log it if the ledger failed."""
     from forebay.app.working import report_failure
     from forebay.observe.logs import configure
 

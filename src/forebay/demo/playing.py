@@ -60,7 +60,7 @@ class Play:
                 other = self._naive(piles, stop) if compare else None
                 shown = self._forebay(Path(folder), piles, stop, other, times)
             except Exception:
-                # On a terminal, Ctrl-C reaches the simulator as well, and who asks it then gets no answer.
+                # On a terminal, Ctrl-C reaches the simulator as well, and a request to it then gets no answer.
                 stop.check()
                 raise
             stop.check()

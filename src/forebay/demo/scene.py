@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Documents for one API, its quota, and how long its calls take, as the simulator is told."""
+    """Documents for one API, its quota, and how long its calls take, as the simulator gets them."""
 
     api: str
     document_count: int

@@ -146,7 +146,7 @@ class Context:
     def progress(self, share: float, note: str = "") -> None:
         """Report how far the attempt is, from 0 to 1; also a checkpoint. Ten in a row pass, then five a second."""
         self.checkpoint()
-        if not isinstance(share, (int, float)) or share != share:  # noqa: PLR0124 - NaN is no share
+        if not isinstance(share, (int, float)) or share != share:  # noqa: PLR0124 - NaN is not a share
             raise BadInput(f"progress is {shown(share)}.", remedy="Give a number from 0 to 1.")
         now = time.monotonic()
         told_until = max(self._told_until, now - _IN_A_ROW * _BETWEEN_S) + _BETWEEN_S

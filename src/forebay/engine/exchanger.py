@@ -24,7 +24,7 @@ _HURRY_S = 1.0
 
 
 class Ended(NamedTuple):
-    """What is to be written of an attempt, and what is told when it was."""
+    """What is to be written of an attempt, and what to call once it is written."""
 
     settle: Settle
     task: Task
@@ -78,7 +78,7 @@ class Exchanger:
                     )
             except StoreError as error:
                 failed_at = failed_at or time.monotonic()
-                # One lost answer is no outage: what is in hand is worth a second, also to those in a hurry.
+                # One lost answer is not an outage: what is in hand is worth a second, also to those in a hurry.
                 hurries = not patient() and time.monotonic() - failed_at > _HURRY_S
                 if isinstance(error, StoreClosed) or hurries:
                     raise

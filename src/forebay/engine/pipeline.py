@@ -1,4 +1,4 @@
-"""A pipeline of one's own: split a payload, process each chunk, merge the results."""
+"""A pipeline of your own: split a payload, process each chunk, merge the results."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class HandlerQuota:
         return True
 
     def waits(self, attempt: Attempt) -> None:
-        """Of another limit: that is no concern of ours."""
+        """Do nothing: it is of another limit."""
 
     def waited(self, attempt: Attempt, *, got: bool) -> None:
         """Same."""

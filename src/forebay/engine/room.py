@@ -46,7 +46,7 @@ class _Side:
         self.in_hand -= 1
         known_s = self._run_s.get(kind)
         if known_s is not None:
-            # Down by degrees, up at once: one quick task is no proof that the next will be.
+            # Down by degrees, up at once: one quick task does not prove that the next will be.
             self._run_s[kind] = run_s if run_s > known_s else known_s + _WEIGHT * (run_s - known_s)
 
     def runs(self, kind: str, run_s: float) -> None:

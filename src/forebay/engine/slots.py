@@ -32,7 +32,7 @@ _UNWELL = {
 
 
 def give_back(slot: Slot, outcome: Outcome | None, *, sent: bool = True) -> HoldBack:
-    """End the call: what its outcome means for everybody else is told to the limit, unless the handler told it.
+    """End the call: tell the limit what its outcome means for everybody else, unless the handler told it.
 
     Return how long that holds everybody back: a refusal which did not say, or a failure that the breaker answers.
     """

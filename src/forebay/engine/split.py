@@ -32,7 +32,7 @@ def chunks_of(value: object, task: Task, kind: Kind, submissions: Submissions) -
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
         raise BadInput(f"A split returned {shown(value)}.", remedy="Return a list with one payload for each chunk.")
     if kind.chunk_kind is None or task.job_id is None:
-        raise BadInput(f"Task {task.id} is no split of a job.", remedy="Start it with app.start(pipeline, …).")
+        raise BadInput(f"Task {task.id} is not a split of a job.", remedy="Start it with app.start(pipeline, …).")
     payloads = check_number(value)
     options = Options(priority=task.priority, tenant=task.tenant, tags=task.tags)
     if task.deadline_at is not None:

@@ -22,7 +22,7 @@ from forebay.stores.base import Ledger
 
 
 class Starter:
-    """Made in a running event loop. `ended` is told of each that it made, once."""
+    """Made in a running event loop. Calls `ended` for each that it made, once."""
 
     def __init__(
         self,

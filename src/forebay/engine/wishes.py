@@ -23,7 +23,7 @@ class Wishes:
     def __init__(
         self, stand: Stand, granted: Callable[[Slot, Units, float], None], refused: Callable[[Exception, Units], None]
     ) -> None:
-        """A slot is told with how long it was wished for."""
+        """`granted` gets each slot, and how long it was wished for."""
         self._stand = stand
         self._granted = granted
         self._refused = refused

@@ -133,7 +133,7 @@ class Worker:
     def _refused(self, said: str) -> None:
         self._broken = BadInput(
             f"A handler child cannot load the application: {said}.",
-            remedy="It imports the module anew, in this folder, with this environment: see that it can.",
+            remedy="It imports the module again, in this folder, with this environment: see that it can.",
         )
         self.drain("refused")
 

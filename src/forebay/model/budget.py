@@ -46,5 +46,5 @@ def parse(text: str) -> Budget:
     """As it is written in settings: `pages=1000/day`, or `docai:calls=500/month` for one processor."""
     match = _WRITTEN.fullmatch(text.strip())
     if match is None:
-        raise BadInput(f"{shown(text)} is no budget.", remedy="Write pages=1000/day, or docai:calls=500/month.")
+        raise BadInput(f"{shown(text)} is not a budget.", remedy="Write pages=1000/day, or docai:calls=500/month.")
     return Budget(unit=match["unit"], most=float(match["most"]), per=Period(match["per"]), processor=match["processor"])

@@ -82,5 +82,5 @@ class Endpoint:
 
 def check_url(url: object) -> str:
     if not isinstance(url, str) or not url.isprintable() or not 1 <= len(url) <= MAX_URL:
-        raise BadInput(f"{ids.shown(url)} is no URL.", remedy=f"Give one of up to {MAX_URL} characters.")
+        raise BadInput(f"{ids.shown(url)} is not a URL.", remedy=f"Give one of up to {MAX_URL} characters.")
     return url

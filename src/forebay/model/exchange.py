@@ -159,7 +159,7 @@ class _Settle(NamedTuple):
 class Settle(_Settle):
     """The outcome of one attempt, decided; a ledger writes it if the token is still the task's own.
 
-    A tuple, because one is made for every attempt; `_make` is for who knows that there is nothing to check.
+    A tuple, because one is made for every attempt; `_make` is for callers that have nothing to check.
     """
 
     __slots__ = ()
@@ -194,7 +194,9 @@ class Settle(_Settle):
             raise BadInput("A lone task has no follow-ups.", remedy="Submit a job, whose tasks may bring others along.")
         for task in self.follow_ups:
             if not isinstance(task, NewTask) or task.role not in {Role.CHUNK, Role.FOLLOW}:
-                raise BadInput(f"{ids.shown(task)} is no follow-up.", remedy="Follow-ups are chunks or follow tasks.")
+                raise BadInput(
+                    f"{ids.shown(task)} is not a follow-up.", remedy="Follow-ups are chunks or follow tasks."
+                )
             if task.role is Role.FOLLOW and task.idempotency_key is None:
                 raise BadInput("A follow-up task needs an idempotency key.", remedy="Name it within its job.")
 

@@ -61,7 +61,7 @@ def check_scopes(scopes: object) -> tuple[Scope, ...]:
         raise BadInput("A key needs a scope.", remedy=f"Scopes are: {known}.")
     for scope in scopes:
         if scope not in list(Scope):
-            raise BadName(f"{ids.shown(scope)} is no scope.", remedy=f"Scopes are: {known}.")
+            raise BadName(f"{ids.shown(scope)} is not a scope.", remedy=f"Scopes are: {known}.")
     return tuple(scope for scope in Scope if scope in scopes)
 
 

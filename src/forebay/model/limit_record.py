@@ -188,7 +188,7 @@ class Record(TypedDict):
     store's clock one that does not jump; `last_step_at` is its instant of the last step. `paused_until` is -1 for not,
     0 for good; `paused_by` and `pause_note` say who paused the limit, and why. `reports` are those of tenants by their
     names (`rules/reports.py`). `refused_callers` are callers that got no slot and stand in no line, and until when each
-    counts as one who waits. `held_back_until`: nothing is granted before. `virtual_time` is the place in line that was
+    counts as a waiting caller. `held_back_until`: nothing is granted before. `virtual_time` is the place in line that was
     served last, `arrival_count` the number of the run that came last, `tails` are of the keys that callers wait under.
     `mean_call_ms` is how long calls take. `rest` is in records of which only a part was read.
     """
@@ -256,7 +256,7 @@ class Ask(TypedDict):
 
     With `request_number` 0 it leaves the line as it is: it is a heartbeat, or gives back `ended_calls` and `refusals`.
     `confirmed_grant_number`: the last grant that the session has heard of. `seen_at` and `elapsed_ms` are the last
-    instant that it was told and the time since then by its own clock; `seen_version` is the highest version that it has
+    instant that it received and the time since then by its own clock; `seen_version` is the highest version that it has
     seen, `answered_request_number` its last request that was answered; `is_sure` is 1 when its session cannot have
     ended yet; `terms_version` is of the terms that it knows. `restamp_call_ids` are calls that start late.
     """

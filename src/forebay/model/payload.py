@@ -50,7 +50,7 @@ def encode(value: object, *, what: str = "payload", max_bytes: int = MAX_BYTES) 
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         raise BadPayload(
-            f"The {what} holds half of a surrogate pair, which is no character.",
+            f"The {what} holds half of a surrogate pair, which is not a character.",
             remedy="Decode the text it came from correctly, or replace what cannot be decoded.",
         ) from None
     if size > max_bytes:

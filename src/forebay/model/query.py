@@ -36,7 +36,7 @@ class Query:
         for name, choices in (("status", Status), ("role", Role)):
             value = getattr(self, name)
             if value is not None and value not in list(choices):
-                raise BadInput(f"{ids.shown(value)} is no {name}.", remedy=f"Use one of: {', '.join(choices)}.")
+                raise BadInput(f"{ids.shown(value)} is not a {name}.", remedy=f"Use one of: {', '.join(choices)}.")
         if not isinstance(self.after, (str, NoneType)):
             raise BadInput("after must be text.", remedy="Pass on the cursor of the page before.")
         if self.tag is not None:

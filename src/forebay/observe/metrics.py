@@ -72,7 +72,7 @@ class Metrics:
             "forebay_limit_degraded", "1 while the store of a limit does not answer this process.", limit, **own
         )
         self._timeouts = Counter("forebay_limit_timeouts", "Callers that got no slot within their time.", limit, **own)
-        self._late = Counter("forebay_late_starts", "Slots used too late, and asked for anew.", limit, **own)
+        self._late = Counter("forebay_late_starts", "Slots used too late, and asked for again.", limit, **own)
         self._worker = Info("forebay_worker", "The worker that these metrics are of.", **own)
         ProcessCollector(**own)
         self._kinds: dict[str, str] = {}

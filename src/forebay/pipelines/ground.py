@@ -45,7 +45,7 @@ class Ground:
         """The same for a processor of pages."""
         found = self.pipeline(processor)
         if not isinstance(found, Paged):
-            raise Permanent(f"{processor!r} is no processor of pages.", error_class=ErrorClass.BUG)
+            raise Permanent(f"{processor!r} is not a processor of pages.", error_class=ErrorClass.BUG)
         return found
 
     @asynccontextmanager

@@ -62,6 +62,6 @@ def label(name: str) -> str:
     """The last part of a name, without what a terminal, a log or a browser might take for something else."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     clean = "".join(each for each in unicodedata.normalize("NFC", last) if unicodedata.category(each) not in _HARMFUL)
-    # What is no printable character for Python is none for whoever shows it.
+    # What is not a printable character for Python is none for whoever shows it.
     short = "".join(each for each in clean if each.isprintable()).strip()[:LABEL_LENGTH].strip()
     return short if short.strip(". ") else "document"

@@ -74,8 +74,8 @@ def _parsed(line: bytes) -> dict[str, Any]:
     try:
         return json.loads(line)  # type: ignore[no-any-return]
     except ValueError:
-        raise _unlike(f"has a line that is no JSON, {len(line)} bytes long") from None
+        raise _unlike(f"has a line that is not JSON, {len(line)} bytes long") from None
 
 
 def _unlike(how: str) -> BadInput:
-    return BadInput(f"This is no merged result: it {how}.", remedy="Take it from `forebay result` or run it again.")
+    return BadInput(f"This is not a merged result: it {how}.", remedy="Take it from `forebay result` or run it again.")

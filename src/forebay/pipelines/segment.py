@@ -127,7 +127,7 @@ def read(result: IO[bytes]) -> Iterator[dict[str, Any]]:
     """The articles of a result, one after the other; it has one a line."""
     result.seek(0)
     if not result.readline().endswith(_ARTICLES):
-        raise BadInput("This is no result of `segment`.", remedy="Take it from `forebay result` or run it again.")
+        raise BadInput("This is not a result of `segment`.", remedy="Take it from `forebay result` or run it again.")
     for line in result:
         if line.startswith(_SUMMARY):
             return

@@ -55,7 +55,7 @@ def media_type(head: bytes) -> str:
     if before > 0:
         raise BadDocument(
             f"There are {before} bytes before its %PDF-.",
-            remedy="It may be something else as well: export it anew, or cut them off.",
+            remedy="It may be something else as well: export it again, or cut them off.",
             error_class=ErrorClass.INVALID_PDF,
         )
     raise BadDocument(

@@ -89,7 +89,7 @@ def _checked(made: object) -> dict[str, Json]:
     try:
         answer: dict[str, Json] = json.loads(made)
     except ValueError:
-        raise Permanent("What a processor made of an article is no JSON.", error_class=ErrorClass.BUG) from None
+        raise Permanent("What a processor made of an article is not JSON.", error_class=ErrorClass.BUG) from None
     if (wrong := problem(answer, _ANSWER)) is not None:
         raise BadChunks(f"What a processor made of an article cannot be used: {wrong}.", remedy="Mend the processor.")
     return answer

@@ -65,7 +65,7 @@ def judged_token(reply: Reply) -> Refusal | None:
 
 
 def judged_storage(reply: Reply) -> Refusal | None:
-    """Signed links need no credentials, so that a refusal is not one of ours; one that is over is no refusal."""
+    """Signed links need no credentials, so that a refusal is not one of ours; one that is over is not a refusal."""
     if reply.status in _LINK_OVER:
         return None
     found = by_status(reply)

@@ -32,7 +32,7 @@ _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class Client:
-    """Who we are: an id and a secret, as they are or in the file that Adobe hands out, read for each token anew."""
+    """Who we are: an id and a secret, as they are or in the file that Adobe hands out, read again for each token."""
 
     def __init__(self, given: tuple[str, str] | None = None, *, file: Path | None = None) -> None:
         if (given is None) == (file is None):
@@ -41,12 +41,12 @@ class Client:
         self._file = file
 
     def read(self) -> tuple[str, str]:
-        """Blocking; BadInput for what is no client."""
+        """Blocking; BadInput for what is not a client."""
         found = self._given if self._file is None else _in_file(self._file)
         if found is None or not all(each.isascii() and each.isprintable() and each.strip() for each in found):
             where = "What is set" if self._file is None else f"What is in {printable(str(self._file))}"
             raise BadInput(
-                f"{where} is no client of Adobe.", remedy="Give client_id and client_secret of its credentials file."
+                f"{where} is not a client of Adobe.", remedy="Give client_id and client_secret of its credentials file."
             )
         hide_given(found[1])
         return found

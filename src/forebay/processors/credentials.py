@@ -78,6 +78,6 @@ def read_text(path: Path) -> str:
 
 def _checked(value: str, what: str) -> str:
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise BadInput(f"{what} is no key.", remedy="Give the key alone, on one line.")
+        raise BadInput(f"{what} is not a key.", remedy="Give the key alone, on one line.")
     hide_given(value)
     return value

@@ -37,7 +37,7 @@ def pages(document: object, sizes: Sequence[tuple[float, float]], *, processor: 
         found = _dicts(_dict(document), "pages")
         if not isinstance(text, str) or len(found) != len(sizes):
             raise Malformed(f"{len(found)} pages came back for {len(sizes)}.")
-        text.encode()  # half of a pair of surrogates can be written as JSON, and is no text
+        text.encode()  # half of a pair of surrogates can be written as JSON, and is not text
         return [
             _page(each, text, size, processor=processor, version=version)
             for each, size in zip(found, sizes, strict=True)
@@ -172,18 +172,18 @@ def _language(page: dict[str, Any]) -> str | None:
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise Malformed("An offset is no number.")
+        raise Malformed("An offset is not a number.")
     return int(value)
 
 
 def _dict(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Malformed("Something is no object that should be one.")
+        raise Malformed("A value should be an object, but is something else.")
     return value
 
 
 def _dicts(holder: dict[str, Any], name: str) -> list[dict[str, Any]]:
     found = holder.get(name, [])
     if not isinstance(found, list):
-        raise Malformed(f"{name} is no list.")
+        raise Malformed(f"{name} is not a list.")
     return [_dict(each) for each in found]

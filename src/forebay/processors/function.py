@@ -68,7 +68,7 @@ class FunctionProcessor:
             check_count("max_reschedules", self.max_reschedules)
         if not inspect.iscoroutinefunction(self.function):
             raise BadInput(
-                f"Processor {self.name!r} is no `async def`.",
+                f"Processor {self.name!r} is not an `async def`.",
                 remedy="Make it one; what blocks goes through `await asyncio.to_thread(…)`.",
             )
 

@@ -36,7 +36,7 @@ def google(url: str, file: Path | None, *, proxy: str | None = None) -> Credenti
     try:
         account = json.loads(text)
     except ValueError:
-        raise BadInput(f"{printable(str(file))} is no JSON.", remedy="Download the account's key anew.") from None
+        raise BadInput(f"{printable(str(file))} is not JSON.", remedy="Download the account's key again.") from None
     return GoogleAccount(url, account, proxy=proxy)
 
 
@@ -120,7 +120,7 @@ def _made(account: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of google-auth
             return credentials.Credentials.from_authorized_user_info(account, scopes=_SCOPES)  # type: ignore[no-untyped-call]
     except ValueError as error:
         raise BadInput(
-            f"The credentials of Google cannot be used: {_text(error)}", remedy="Download the account's key anew."
+            f"The credentials of Google cannot be used: {_text(error)}", remedy="Download the account's key again."
         ) from None
     raise BadInput(
         "The credentials of Google are neither a service account nor a user's.",
@@ -151,7 +151,7 @@ def _google_error() -> type[Exception]:
 
 
 def _signal(error: Exception) -> Retry:
-    """A token that cannot be had for the moment is no refusal."""
+    """A token that cannot be had for the moment is not a refusal."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - an extra
 
     passing = isinstance(error, TransportError) or bool(getattr(error, "retryable", False))

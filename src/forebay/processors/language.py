@@ -107,7 +107,7 @@ class Detector:
 class Chain:
     """An error, an empty answer and one that says "unknown" fall through to the next link; the last word is given.
 
-    That there is no room in a limit is no answer: it passes, and the task comes back.
+    A limit without room does not answer the question: room comes, and the task runs again.
     """
 
     def __init__(self, links: Sequence[Link], answers: Answers) -> None:

@@ -203,9 +203,9 @@ def _answer(body: object, schema: Mapping[str, Any]) -> dict[str, Any]:
     try:
         answer = json.loads(content)
     except (TypeError, ValueError, RecursionError):
-        raise _bad("its message is no JSON") from None
+        raise _bad("its message is not JSON") from None
     if not isinstance(answer, dict):
-        raise _bad("the answer is no object")
+        raise _bad("the answer is not an object")
     if (wrong := schemas.problem(answer, schema)) is not None:
         raise _bad(wrong)
     return answer

@@ -66,17 +66,17 @@ class Reply:
 
     @property
     def json(self) -> object:
-        """What the body says; None also if it is no JSON."""
+        """What the body says; None also if the body is not JSON."""
         return self._parsed if self.is_json else None
 
     @cached_property
     def hint_s(self) -> float | None:
-        """How long it asks us to wait, in whichever of the known forms; "not at all" is no advice after a refusal."""
+        """How long it asks us to wait, in whichever of the known forms; "not at all" is not advice after a refusal."""
         return retry_after.find(self.headers, self.json, now=self.received_at)
 
 
 class Refusal(NamedTuple):
-    """Why a reply is no answer. Without `delay_s`, the reply's own hint counts, then the limit's cool-down."""
+    """Why a reply is not an answer. Without `delay_s`, the reply's own hint counts, then the limit's cool-down."""
 
     error_class: ErrorClass
     text: str
@@ -99,7 +99,7 @@ def json_by_status(reply: Reply) -> Refusal | None:
     """The same for an API that speaks JSON: pages of a proxy or a gateway are not its words."""
     found = by_status(reply)
     if found is None:
-        return None if reply.is_json else Refusal(ErrorClass.BAD_RESPONSE, f"The answer is no JSON{_said(reply)}")
+        return None if reply.is_json else Refusal(ErrorClass.BAD_RESPONSE, f"The answer is not JSON{_said(reply)}")
     if found.error_class == ErrorClass.REFUSED and not isinstance(reply.json, dict):
         return Refusal(ErrorClass.BAD_RESPONSE, found.text)
     return found

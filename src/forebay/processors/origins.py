@@ -22,7 +22,7 @@ def origin(url: str) -> str:
         parts, port = urlsplit(""), None
     if port is None or not parts.hostname or "@" in parts.netloc or not url.isascii() or not url.isprintable():
         raise BadInput(
-            f"{printable(url)[:100]!r} is no address of a provider.", remedy="Give https://host, or http://…"
+            f"{printable(url)[:100]!r} is not an address of a provider.", remedy="Give https://host, or http://…"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port}"

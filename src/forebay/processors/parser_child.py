@@ -21,7 +21,7 @@ from forebay.processors.processes import MIB, Process, environment
 VERBS = "forebay.processors.pdf.verbs:VERBS"
 NO_VERBS = "forebay.child.parser:NO_VERBS"
 MAX_REPLY = 4 * MIB
-RUBBISH = "it wrote what is no message"
+RUBBISH = "it wrote what is not a message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

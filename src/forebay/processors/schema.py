@@ -47,7 +47,7 @@ def problem(value: object, schema: Mapping[str, Any]) -> str | None:
 def _problems(value: object, schema: Mapping[str, Any], where: str) -> Iterator[str]:
     types = _types(schema)
     if types and not any(_is(value, name) for name in types):
-        yield f"{where} is no {' or '.join(types)}"
+        yield f"{where} is not of type {' or '.join(types)}"
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where} is none of the values that it may have"

@@ -37,7 +37,7 @@ TIMEOUT_S: Final = 60.0
 _CONNECT_S = 10.0
 _KEPT_S = 5.0
 _KEPT = 100
-_FORGET_S = 10.0  # after which a limit is asked anew whether it counts a unit
+_FORGET_S = 10.0  # after which a limit is asked again whether it counts a unit
 _UNAUTHORIZED = 401
 # What these say about the provider follows from the class, or is not known.
 _UNSETTLED = {
@@ -288,7 +288,7 @@ def _failed(error: Exception) -> Refusal:
         case httpx2.TimeoutException():
             return Refusal(ErrorClass.TIMEOUT, "The provider did not answer in time.")
         case httpx2.RemoteProtocolError() if not str(error).startswith("Server disconnected"):
-            return Refusal(ErrorClass.BAD_RESPONSE, "The provider's answer is no HTTP.")
+            return Refusal(ErrorClass.BAD_RESPONSE, "The provider's answer is not HTTP.")
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return Refusal(ErrorClass.BUG, f"The request could not be made: {type(error).__name__}.")
         case _:

@@ -111,7 +111,7 @@ def _blobs(app: Forebay) -> object:
 
 def _disk(app: Forebay) -> None:
     for place in app.own_folders():
-        with suppress(OSError):  # one that is not there is told of by its store
+        with suppress(OSError):  # if the folder is gone, its store says so
             if shutil.disk_usage(place).free < _LEAST_FREE:
                 raise StoreFull("The disk is full.", remedy="Make room.")
 

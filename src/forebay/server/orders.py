@@ -35,7 +35,9 @@ class JobOrder(BaseModel):
     max_reschedules: int | None = Field(None, ge=0, le=1_000_000, description="Reschedules of each chunk.")
     tags: list[str] = Field(default_factory=list, max_length=32, description="For lists, separated by commas.")
     allow_holes: bool = Field(default=False, description="Merge what was read, even if pages are missing.")
-    callback: str | None = Field(None, max_length=2000, description="A URL that is told when the job has ended.")
+    callback: str | None = Field(
+        None, max_length=2000, description="A URL that gets a callback when the job has ended."
+    )
     callback_each: bool = Field(default=False, description="Tell it of each chunk as well.")
     callback_results: bool = Field(default=False, description="Put the result into each callback, if it is small.")
     reuse: bool = Field(default=True, description="Use what is stored of the same document and options again.")

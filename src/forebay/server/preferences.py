@@ -1,4 +1,4 @@
-"""Reads what a client prefers: how long it would wait for an end, and how it is told that there is no room."""
+"""Reads what a client prefers: how long it would wait for an end, and which status says that the store is full."""
 
 from __future__ import annotations
 

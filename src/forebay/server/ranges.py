@@ -1,4 +1,4 @@
-"""Reads Range and If-Range: one range of bytes; several, another unit, or one of what is no more, get the whole."""
+"""Reads Range and If-Range: one range of bytes. Several, other units, and ranges of a former result get the whole."""
 
 from __future__ import annotations
 

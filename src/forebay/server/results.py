@@ -51,14 +51,14 @@ async def result(
     id: Id,  # noqa: A002 - as the path says
     format: Annotated[  # noqa: A002 - as the parameter is called
         str | None,
-        Query(pattern=r"^[a-z0-9_.-]{1,64}$", description="Such as md, txt, json or pdf; json unless given."),
+        Query(pattern=r"^[a-z0-9_.-]{1,64}$", description="Such as md, txt, json or pdf (default: json)."),
     ] = None,
     partial: Annotated[bool, Query(description="What there is so far, with its holes named.")] = False,
     range: Annotated[str | None, Header()] = None,  # noqa: A002 - same
     if_range: Annotated[str | None, Header()] = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """What came of a job; its ETag stays the same until it is made anew."""
+    """What came of a job; its ETag stays the same until it is made again."""
     job = await finding.job(service, caller, id)
     wanted = Wanted(range, if_range, if_none_match)
     if job.pipeline not in PIPELINES or job.document is None:
@@ -118,7 +118,7 @@ def _cause(service: Service, job: Job) -> str | None:
 
 
 async def _value(service: Service, job: Job, wanted: Wanted) -> Response:
-    """Of a pipeline of one's own: bytes as they are, anything else as JSON."""
+    """Of a pipeline of your own: bytes as they are, anything else as JSON."""
     if not job.status.terminal:
         raise await _not_yet(service, job)
     finished: Finished = await service.ask(service.app.wait, job.id, timeout_s=0)

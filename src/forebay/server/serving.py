@@ -76,7 +76,7 @@ class Server(uvicorn.Server):
         self._service.worker_drained = True
 
     def stop(self) -> None:
-        """Take no more, let what is being read come to its end; asked again, wait for nothing."""
+        """Accept nothing new and finish what is being read; asked again, wait for nothing."""
         if self.should_exit:
             self.force_exit = True
         self._service.stopping.set()
@@ -110,7 +110,7 @@ def bound(host: str, port: int) -> socket.socket:
         )[0]
         made = socket.socket(family, kind, number)
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        why = error.strerror if isinstance(error, OSError) else "it is not a host name"
         raise BadInput(f"There is no address {shown(host)}: {why}.", remedy="Correct --host.") from None
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

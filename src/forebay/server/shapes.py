@@ -173,7 +173,7 @@ class TaskOrder(BaseModel):
     delay_s: float | None = Field(None, ge=0, le=366 * 86_400)
     timeout_s: float | None = Field(None, ge=0, le=366 * 86_400)
     max_retries: int | None = Field(None, ge=0, le=1_000_000)
-    max_reschedules: int | None = Field(None, ge=0, le=1_000_000, description="No bound unless given.")
+    max_reschedules: int | None = Field(None, ge=0, le=1_000_000, description="Without it there is no bound.")
     start_at: AwareDatetime | None = Field(
         None, strict=False, description="When it may start; not together with delay_s."
     )

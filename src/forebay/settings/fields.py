@@ -229,7 +229,7 @@ class Settings(BaseModel):
     @classmethod
     def _plain(cls, value: object, info: ValidationInfo) -> object:
         if isinstance(value, bool):
-            raise ValueError("It is no switch.")  # noqa: TRY004 - pydantic takes ValueError only
+            raise ValueError("It is not a switch.")  # noqa: TRY004 - pydantic takes ValueError only
         optional = cls.model_fields[info.field_name or ""].default is None
         return None if optional and isinstance(value, str) and value.lower() == "none" else value
 

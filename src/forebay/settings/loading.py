@@ -81,7 +81,7 @@ def _make(values: dict[str, object], origins: dict[str, str], environ: Mapping[s
         made._origins, made._defaults = origins, defaults  # noqa: SLF001 - ours
         made._strangers = [*_strangers(environ), *older.unused(environ)]  # noqa: SLF001 - same
         return made
-    # Outside of the except: the validation error, which holds the values, is no part of what is raised.
+    # Outside of the except: the validation error, which holds the values, is not a part of what is raised.
     raise problem
 
 
@@ -101,7 +101,7 @@ def _without_limits(values: dict[str, object], file: Path) -> dict[str, object]:
             rest["limits"] = table
         elif not isinstance(table, dict):
             raise BadInput(
-                f"{str(file)!r} has limits.{printable(name)}, which is no table.",
+                f"{str(file)!r} has limits.{printable(name)}, which is not a table.",
                 remedy=f"Write [limits.{printable(name)}] and its fields below, or address = … for the limit store.",
             )
     return rest
@@ -120,9 +120,13 @@ def _problem(error: ValidationError, values: Mapping[str, object], origins: Mapp
         advice = f"Give {first['ctx']['expected']}."
     else:
         advice = str(first.get("ctx", {}).get("error", "Give text."))
-    # Whatever is no proper address may still hold a password.
+    # Whatever is not a proper address may still hold a password.
     what = (
-        "is no address" if name in ADDRESSES else "cannot be used" if name in SECRETS else f"is {shown(values[name])}"
+        "is not an address"
+        if name in ADDRESSES
+        else "cannot be used"
+        if name in SECRETS
+        else f"is {shown(values[name])}"
     )
     return BadInput(f"{name} ({origins.get(name, 'default')}) {what}.", remedy=advice)
 
@@ -141,7 +145,7 @@ def _check_known(values: Mapping[str, object], where: str) -> None:
         if key not in Settings.model_fields:
             near = get_close_matches(key, Settings.model_fields, n=1)
             remedy = f"Did you mean {near[0]}?" if near else "`forebay config show` lists the settings."
-            raise BadInput(f"{where} has {shown(key)}, which is no setting.", remedy=remedy)
+            raise BadInput(f"{where} has {shown(key)}, which is not a setting.", remedy=remedy)
 
 
 def _usable_cores() -> int:

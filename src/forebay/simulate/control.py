@@ -72,7 +72,7 @@ class Control:
     def _change(self, request: Request) -> Reply:
         given = request.json()
         if given is None:
-            return json_reply(422, {"error": "the body is no JSON object of settings"})
+            return json_reply(422, {"error": "the body is not a JSON object of settings"})
         self._state.change(given)
         return self._settings()
 
@@ -83,7 +83,7 @@ class Control:
             found = None
         given = found if isinstance(found, list) else [found]
         if not all(isinstance(each, dict) for each in given):
-            return json_reply(422, {"error": "the body is no JSON object of a fault, nor a list of them"})
+            return json_reply(422, {"error": "the body is neither a JSON object of a fault nor a list of them"})
         old = [each.model_dump() for each in self._state.settings.faults]
         self._state.change({"faults": [*old, *given]})
         return self._settings()

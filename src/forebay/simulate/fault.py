@@ -49,11 +49,11 @@ class Fault:
     def read(cls, text: str) -> Fault:
         kind, *options = text.split()[:5] or [""]
         if kind not in (*REFUSING, *DELIVERY, *SPECIAL):
-            raise BadFault(f"{shown(text)} is no fault.", remedy=f"There are {', '.join(known())}.")
+            raise BadFault(f"{shown(text)} is not a fault.", remedy=f"There are {', '.join(known())}.")
         given = dict(each.partition("=")[::2] for each in options)
         form = given.pop("form", None)
         if form is not None and form not in FORMS:
-            raise BadFault(f"{shown(form)} is no form of a 429.", remedy=f"There are {', '.join(FORMS)}.")
+            raise BadFault(f"{shown(form)} is not a form of a 429.", remedy=f"There are {', '.join(FORMS)}.")
         after, seconds = given.pop("after", "1"), given.pop("s", None)
         if given:
             raise BadFault(f"{shown(text)}: a fault has form, after and s.")
@@ -74,5 +74,5 @@ def _number(text: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise BadFault(f"{shown(text)} is no number of seconds.")
+        raise BadFault(f"{shown(text)} is not a number of seconds.")
     return found

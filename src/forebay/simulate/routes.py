@@ -19,7 +19,7 @@ ROUTES: Final = (
     "azure.chat",
     "translate.detect",
 )
-"""`adobe.job` is no request: it begins with an accepted autotag and lasts until the job has ended."""
+"""`adobe.job` is not a request: it begins with an accepted autotag and lasts until the job has ended."""
 
 COUNTED: Final[dict[str, tuple[str, ...]]] = {
     "docai": ("docai.process",),

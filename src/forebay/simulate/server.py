@@ -113,7 +113,7 @@ class Simulator:
         if not (request.path == "/simulate" or request.path.startswith("/simulate/")):
             await self._calls.answer(request, client)
         elif "origin" in headers or "sec-fetch-site" in headers:
-            # A page in a browser has no business here, whatever address it was told.
+            # A page in a browser has no business here, whatever address it uses.
             await client.send(json_reply(403, {"error": "browsers are not served"}))
         else:
             try:

@@ -41,7 +41,7 @@ def faults(given: Iterable[str]) -> list[dict[str, Any]]:
         where, _, fault = text.partition("=")
         if not fault:
             raise BadInput(
-                f"{shown(text)} is no fault of a route.", remedy="Write ROUTE=FAULT, such as docai@0.05=429."
+                f"{shown(text)} is not a fault of a route.", remedy="Write ROUTE=FAULT, such as docai@0.05=429."
             )
         rule: dict[str, Any] = {"fault": fault}
         where, _, numbers = where.partition("#")
@@ -66,7 +66,7 @@ def _quota(text: str, bounds: list[str]) -> dict[str, Any]:
             quota["windows"].append(_given(window))
         else:
             raise BadInput(
-                f"{shown(text)} is no quota.", remedy="Write API=IN_FLIGHT,N/SECONDS[:UNIT][@fixed],N/month[:UNIT]."
+                f"{shown(text)} is not a quota.", remedy="Write API=IN_FLIGHT,N/SECONDS[:UNIT][@fixed],N/month[:UNIT]."
             )
     return quota
 
@@ -79,7 +79,7 @@ def _latency(text: str, spec: str) -> dict[str, Any]:
         return {"kind": "lognormal", "s": float(lognormal[1]), "sigma": float(lognormal[2] or 0.5)}
     if _PLAIN.fullmatch(fixed := spec.removeprefix("fixed:")):
         return {"s": float(fixed)}
-    raise BadInput(f"{shown(text)} is no latency.", remedy="Write 0.8, 0.2..1.5 or lognormal:MEDIAN,SIGMA.")
+    raise BadInput(f"{shown(text)} is not a latency.", remedy="Write 0.8, 0.2..1.5 or lognormal:MEDIAN,SIGMA.")
 
 
 def _given(match: re.Match[str]) -> dict[str, Any]:
@@ -88,11 +88,11 @@ def _given(match: re.Match[str]) -> dict[str, Any]:
 
 def _whole(text: str, number: str) -> int:
     if not number.isascii() or not number.isdecimal():
-        raise BadInput(f"{shown(text)}: {shown(number)} is no number of a call.")
+        raise BadInput(f"{shown(text)}: {shown(number)} is not the number of a call.")
     return int(number)
 
 
 def _number(text: str, number: str) -> float:
     if not _PLAIN.fullmatch(number):
-        raise BadInput(f"{shown(text)}: {shown(number)} is no share, such as 0.05.")
+        raise BadInput(f"{shown(text)}: {shown(number)} is not a share, such as 0.05.")
     return float(number)

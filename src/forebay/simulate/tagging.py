@@ -16,7 +16,7 @@ _HEADING = 1.3  # times the usual size of letters
 
 
 class Untaggable(Exception):
-    """It is no PDF, or one that asks for a password."""
+    """It is not a PDF, or one that asks for a password."""
 
 
 @dataclass

@@ -72,7 +72,7 @@ def _split(address: str) -> SplitResult:
     try:
         return urlsplit(address if isinstance(address, str) else "")
     except ValueError:
-        raise BadInput("That is no address.", remedy=_REMEDY) from None
+        raise BadInput("That is not an address.", remedy=_REMEDY) from None
 
 
 def _file(host: str, path: str, extra: str) -> Path:

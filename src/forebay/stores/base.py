@@ -95,7 +95,7 @@ class Ledger(Protocol):
         `n` rises by one with each exchange of a session; the same `n` again is a repeat.
         From a paused lane nothing is claimed, nor does the reply name it; the end of a pause that holds back ready
         tasks of a wanted kind counts as the time when they are due.
-        A session that has ended settles by token as ever, but gets no claims and is told `alive=False`.
+        A session that has ended settles by token as ever, but gets no claims, and `alive=False` in the reply.
         """
 
     def rescue(self, *, most: int = MAX_RESCUED) -> list[str]:

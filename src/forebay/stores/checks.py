@@ -31,7 +31,7 @@ def check_exchange(
     session_id: object, n: object, settles: object, releases: object, wants: object
 ) -> tuple[list[Settle], list[Release], list[Want]]:
     if not isinstance(session_id, str):
-        raise BadInput(f"{ids.shown(session_id)} is no session.", remedy="Give the id of an open session.")
+        raise BadInput(f"{ids.shown(session_id)} is not a session.", remedy="Give the id of an open session.")
     check_count("n", n, least=1, most=_MOST_EXCHANGES)
     return (
         _listed("settles", settles, (Settle,)),
@@ -60,7 +60,7 @@ def check_drain(session_id: str, action: object) -> None:
 def check_key(key: object, action: object) -> ApiKey:
     _check_action(action)
     if not isinstance(key, ApiKey):
-        raise BadInput(f"{ids.shown(key)} is no API key.", remedy="Give ApiKey(name=…, sha256=…, scopes=…).")
+        raise BadInput(f"{ids.shown(key)} is not an API key.", remedy="Give ApiKey(name=…, sha256=…, scopes=…).")
     return key
 
 
@@ -80,7 +80,7 @@ def check_request(tenant: object, key: object, token: str, for_s: object = 0) ->
 
 def _check_action(action: object) -> None:
     if not isinstance(action, Action):
-        raise BadInput(f"{ids.shown(action)} is no action.", remedy="Give Action(who=…).")
+        raise BadInput(f"{ids.shown(action)} is not an action.", remedy="Give Action(who=…).")
 
 
 def check_repeat(before: Audit, verb: str, targets: Sequence[str]) -> None:
@@ -98,10 +98,10 @@ def check_repeat(before: Audit, verb: str, targets: Sequence[str]) -> None:
 
 def check_ages(older_than_s: object, most: object) -> None:
     if not isinstance(older_than_s, Mapping):
-        raise BadInput(f"{ids.shown(older_than_s)} is no retention.", remedy="Give seconds by status.")
+        raise BadInput(f"{ids.shown(older_than_s)} is not a retention.", remedy="Give seconds by status.")
     for status, age_s in older_than_s.items():
         if status not in list(Status):
-            raise BadInput(f"{ids.shown(status)} is no status.", remedy=f"Use one of: {', '.join(Status)}.")
+            raise BadInput(f"{ids.shown(status)} is not a status.", remedy=f"Use one of: {', '.join(Status)}.")
         check_duration("retention", age_s)
     check_count("most", most, least=1)
 

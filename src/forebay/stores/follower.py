@@ -55,7 +55,7 @@ class Follower(ABC, Generic[L]):
     def _begin(self) -> None:
         """Somebody is about to listen, who holds the lock: wake the thread, or make it."""
         if self._closed.is_set():
-            raise StoreClosed("The store was closed.", remedy="Open it anew.")
+            raise StoreClosed("The store was closed.", remedy="Open it again.")
         if self._thread is None:
             self._ear, self._mouth = socket.socketpair()
             self._ear.settimeout(0)

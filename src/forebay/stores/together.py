@@ -81,7 +81,7 @@ class _Waiting:
 
 
 class _Line:
-    """Who stores, and who waits. An interruption at any step leaves nothing that `leave` does not put right."""
+    """The caller that stores, and those that wait. `leave` puts right whatever an interruption at any step leaves."""
 
     def __init__(self) -> None:
         self.process_id = os.getpid()

@@ -1,8 +1,8 @@
 """A ledger's promises once more, in the simplest words: what each step must answer and leave behind.
 
-It shares no code with the rules and the stores that it judges. It is told which tasks were claimed and rescued,
-since the order among equals is not promised, and complains if that choice breaks a promise. So it is with callbacks,
-whose names follow from the events that they tell of: it says of what there must be one.
+It shares no code with the rules and the stores that it judges. It takes from the ledger which tasks were claimed and
+rescued, since the order among equals is not promised, and complains if that choice breaks a promise. The same holds
+for callbacks, whose names follow from the events that they report: the model says for which events there must be one.
 """
 
 from __future__ import annotations

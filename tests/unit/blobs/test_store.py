@@ -106,7 +106,7 @@ def test_a_sweep_with_an_impossible_time_is_refused(blobs: Blobs, older_than_s: 
 @pytest.mark.parametrize("value", ["0" * 64, None, 5, b"x", ("t", "0" * 64)])
 def test_what_is_no_reference_is_refused(blobs: Blobs, value: BlobRef) -> None:
     for call in (blobs.get, blobs.open, blobs.exists, blobs.delete):
-        with pytest.raises(BadInput, match="no reference to a blob"):
+        with pytest.raises(BadInput, match="is not a reference to a blob"):
             call(value)
 
 

@@ -149,7 +149,7 @@ def test_a_settle_that_no_store_could_keep_is_refused(change: dict[str, object])
 def test_a_settle_brings_chunks_and_follow_ups_and_nothing_else() -> None:
     assert len(settle(job_id=JOB_ID, follow_ups=(chunk(0), follow("told"))).follow_ups) == 2
     for other in (*(NewTask(kind="work", role=role) for role in (Role.LONE, Role.SPLIT, Role.MERGE)), "chunk", None):
-        with pytest.raises(BadInput, match="is no follow-up") as caught:
+        with pytest.raises(BadInput, match="is not a follow-up") as caught:
             settle(job_id=JOB_ID, follow_ups=(chunk(0), other))
         assert_helpful(caught.value)
 

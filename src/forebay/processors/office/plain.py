@@ -19,7 +19,7 @@ _AT_FIRST: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|[-+*>](?:\s|$)|[-=]{3,}$)")
 def decoded(raw: bytes) -> str:
     encoding = encoding_of(raw)
     if encoding is None:
-        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, "The document is no text all through.")
+        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, "The document is not plain text.")
     try:
         return _CONTROL.sub("", _NEWLINE.sub("\n", raw.decode(encoding)))
     except UnicodeDecodeError as error:

@@ -38,7 +38,7 @@ Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 def as_pdf(fd: int, media_type: str, *, max_pages: int) -> tuple[Pdf, list[Object], list[str]]:
     """The image in a file as a PDF, its pages and notes: every frame of a TIFF, the first one of anything else."""
     if media_type not in _FORMATS:
-        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, f"{media_type} is no kind of document that can be read here.")
+        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, f"{media_type} documents cannot be read here.")
     file = os.fdopen(fd, "rb", closefd=False)
     pdf = Pdf.new()
     notes: list[str] = []
@@ -60,7 +60,7 @@ def as_pdf(fd: int, media_type: str, *, max_pages: int) -> tuple[Pdf, list[Objec
             ErrorClass.PAGE_TOO_LARGE, f"Image {number} has more than {MAX_PIXELS // 10**6} megapixels."
         ) from None
     except UnidentifiedImageError:
-        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, f"The file is no {media_type} image.") from None
+        raise Refused(ErrorClass.UNSUPPORTED_FORMAT, f"The file is not a {media_type} image.") from None
     except MemoryError:
         raise Refused(
             ErrorClass.DECOMPRESSION_LIMIT, f"Image {number} unpacks to more than a parser may hold."

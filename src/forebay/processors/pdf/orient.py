@@ -49,7 +49,7 @@ def is_sideways(picture: Image.Image) -> bool:
 
 
 def small(picture: Image.Image) -> Image.Image:
-    """As much of it as is looked at here: who asks more than once need not make it anew."""
+    """As much of it as is looked at here: a caller that asks more than once need not make it again."""
     width = min(_WIDTH, picture.width)
     if width == picture.width:
         return picture

@@ -1,7 +1,7 @@
 """Keeps a ledger in an object store: one object per unit, changed by compare-and-swap alone.
 
 It shows that the contract asks nothing of a store but atomic change of one object. It finds work by reading
-every unit, so it is no ledger for many tasks: an index by time and lane is what is missing for that.
+every unit, so it is not a ledger for many tasks: an index by time and lane is what is missing for that.
 """
 
 from __future__ import annotations

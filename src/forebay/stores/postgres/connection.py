@@ -179,7 +179,7 @@ class Server:
         link.settings = self._settings
         link.timeout_s = self._timeout_s
         link.add_notice_handler(link.hear)
-        # Spread, so that connections that were opened together are not all opened anew together.
+        # Spread, so that connections that were opened together are not all replaced together.
         link.expires_at = time.monotonic() + LIFETIME_S * random.uniform(0.8, 1.0)  # noqa: S311 - only a spread
         _OPEN.add(link)
         return link
@@ -221,7 +221,7 @@ class Links:
         while True:
             with self._lock:
                 if self._closed:
-                    raise StoreClosed("The store was closed.", remedy="Open it anew.")
+                    raise StoreClosed("The store was closed.", remedy="Open it again.")
                 if not self._idle:
                     break
                 link, since = self._idle.pop()

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Listener(Follower["Link"]):
     """What is heard is a hint.
 
-    After each new connection everybody is told the empty text: something may have been missed.
+    After each new connection everybody hears the empty text: something may have been missed.
     Through a pooler nobody hears anything: a LISTEN would stay behind on a connection that is given to others.
     """
 

@@ -15,7 +15,7 @@ _DEFAULT_PORT = "5432"
 
 
 def options(address: str) -> dict[str, str | int]:
-    """What libpq is told; what is no address is refused without being quoted, as it may hold a password."""
+    """What libpq gets. A text that is not an address is refused and not quoted, since it may hold a password."""
     try:
         parts = urlsplit(address)
         whole = parts.scheme in _SCHEMES and parts.netloc.count("@") <= 1 and "@" not in parts.path + parts.fragment
@@ -23,7 +23,7 @@ def options(address: str) -> dict[str, str | int]:
     except (ValueError, TypeError, AttributeError, psycopg.Error):
         whole, found = False, {}
     if not whole or "@" in str(found.get("host", "")):
-        raise BadInput("That is no address of a PostgreSQL server.", remedy=_REMEDY)
+        raise BadInput("That is not an address of a PostgreSQL server.", remedy=_REMEDY)
     return {name: value for name, value in found.items() if value is not None}
 
 

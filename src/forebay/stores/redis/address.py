@@ -50,7 +50,7 @@ def _read_endpoint(address: str, place: str) -> Endpoint:
         return make_endpoint(kind, _as_redis_py(options), place)
     except (ValueError, TypeError, RedisError):
         # Its text may quote a part of the password.
-        raise BadInput("That is no address of a Redis server.", remedy=REMEDY) from None
+        raise BadInput("That is not an address of a Redis server.", remedy=REMEDY) from None
 
 
 def _as_redis_py(options: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _place_of(address: str) -> str:
         host, port = parts.hostname or "localhost", parts.port or PORT
         host.encode("idna")  # as it is looked up: not every text can be a name
     except (ValueError, AttributeError, TypeError):
-        raise BadInput("That is no address of a Redis server.", remedy=REMEDY) from None
+        raise BadInput("That is not an address of a Redis server.", remedy=REMEDY) from None
     if not known:
         # The address may carry a password: nothing of it is shown.
         raise BadInput("That address does not name a Redis server.", remedy=REMEDY)
@@ -79,7 +79,7 @@ def _place_of(address: str) -> str:
     if parts.scheme == "unix":
         return f"unix://{parts.path}"
     if not re.fullmatch(r"/?\d*", parts.path):
-        raise BadInput(f"{shown(parts.path)} is no database of a Redis server.", remedy=REMEDY)
+        raise BadInput(f"{shown(parts.path)} is not a database of a Redis server.", remedy=REMEDY)
     return tcp_place(parts.scheme, host, port, parts.path)
 
 
@@ -95,7 +95,7 @@ def _check_path(path: str) -> None:
 def _read_many(address: str) -> Deployment:
     found = _MANY.fullmatch(address)
     if found is None:
-        raise BadInput("That is no address of a Redis server.", remedy=REMEDY)
+        raise BadInput("That is not an address of a Redis server.", remedy=REMEDY)
     scheme, user, path = found["scheme"], found["user"] or "", (found["path"] or "").strip("/")
     _check_path(path)
     pairs = parse_qsl(found["query"] or "", keep_blank_values=True)

@@ -152,7 +152,9 @@ class ClusterServers:
                 found: list[Any] = link.read_response()
             except ResponseError as error:
                 if "cluster support disabled" in str(error):
-                    raise StoreError(f"{node.place} is no cluster.", remedy="Use redis:// for one server.") from error
+                    raise StoreError(
+                        f"{node.place} is not a cluster.", remedy="Use redis:// for one server."
+                    ) from error
                 raise
             finally:
                 link.disconnect()

@@ -15,7 +15,7 @@ from forebay.stores.redis.endpoint import Watched
 from forebay.stores.redis.rights import SENTINEL_COMMANDS, Rights
 
 _KNOWN_FOR_S = 0.5
-"""How long an answer counts: a server that was replaced while it was frozen goes on as a primary until it is told."""
+"""How long an answer counts: a server that was replaced while frozen still calls itself a primary for a while."""
 _NEVER = float("-inf")
 _PASSED_OVER_FOR_S = 10.0
 _PASSED_OVER_IN_DOUBT_FOR_S = 1.0

@@ -31,7 +31,7 @@ Steps = Generator[Batch, list[list[Any]], T]
 
 
 class Again(Exception):
-    """Somebody was quicker: the step is to be run anew, from its beginning and after what it did so far."""
+    """Somebody was quicker: the step is to be run again, from its beginning and after what it did so far."""
 
 
 def ask(name: str, **arguments: object) -> Statement:

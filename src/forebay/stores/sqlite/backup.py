@@ -22,7 +22,7 @@ def check(db: apsw.Connection) -> list[str]:
 def write(db: apsw.Connection, target: Path) -> None:
     """The copy appears under its name only when it is whole and on the disk."""
     if not isinstance(target, (str, Path)):
-        raise BadInput(f"{shown(target)} is no path.", remedy="Name a new file for the backup.")
+        raise BadInput(f"{shown(target)} is not a path.", remedy="Name a new file for the backup.")
     target = Path(target)
     if target.exists():
         raise BadInput(f"{target} exists already.", remedy="Name a new file for the backup.")
@@ -32,7 +32,7 @@ def write(db: apsw.Connection, target: Path) -> None:
             make_file(draft)
             copy = apsw.Connection(str(draft))
             try:
-                # One read transaction around it all: else each commit of a writer would begin the copy anew.
+                # One read transaction around it all: else each commit of a writer would start the copy again.
                 db.execute("BEGIN; SELECT 1 FROM sqlite_schema").fetchall()
                 with copy.backup("main", db, "main") as progress:
                     while not progress.done:

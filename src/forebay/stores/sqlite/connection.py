@@ -41,7 +41,7 @@ def connect(
         make_file(path)
         db = apsw.Connection(str(path), vfs=vfs)
         db.set_busy_timeout(round(busy_timeout_s * 1000))
-        # Else SQLite plans a statement anew for every call, to look at its arguments: four times the cost.
+        # Else SQLite plans a statement again for every call, to look at its arguments: four times the cost.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         try:
             _prepare(db, path, kind, busy_timeout_s)

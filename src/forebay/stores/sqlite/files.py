@@ -29,7 +29,7 @@ class Writing(NamedTuple):
 class Files:
     """One connection to write, one to read, and one to renew beside a busy writer.
 
-    `forked`: closed because the process forks, and to be opened anew. `replaced`: another file is at the path now.
+    `forked`: closed because the process forks, and to be opened again. `replaced`: another file is at the path now.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Files:
         except FileNotFoundError:
             raise StoreUnreachable(
                 f"{self._path} was moved or deleted while it was in use.",
-                remedy="Put it back with its -wal file, or start the program anew with an empty ledger.",
+                remedy="Put it back with its -wal file, or restart the program with an empty ledger.",
             ) from None
         if not same:
             self.replaced = True

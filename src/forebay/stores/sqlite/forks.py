@@ -1,4 +1,4 @@
-"""Has open stores closed before a fork, so that parent and child both open them anew.
+"""Has open stores closed before a fork, so that parent and child both open them again.
 
 SQLite keeps in memory which locks its process holds on a file. A fork copies that memory but not the locks, so a child
 that used the file would believe in locks which it does not have, and its commits could be lost.

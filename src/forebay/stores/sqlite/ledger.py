@@ -70,7 +70,7 @@ class SqliteLedger(SqlLedger):
         return files
 
     def _using(self, use: Callable[[Files], T]) -> T:
-        """Use the open files; those that a fork closed in the meantime are opened anew."""
+        """Use the open files; those that a fork closed in the meantime are opened again."""
         while True:
             files = self._opened()
             try:
