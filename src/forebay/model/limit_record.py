@@ -188,8 +188,8 @@ class Record(TypedDict):
     store's clock one that does not jump; `last_step_at` is its instant of the last step. `paused_until` is -1 for not,
     0 for good; `paused_by` and `pause_note` say who paused the limit, and why. `reports` are those of tenants by their
     names (`rules/reports.py`). `refused_callers` are callers that got no slot and stand in no line, and until when each
-    counts as a waiting caller. `held_back_until`: nothing is granted before. `virtual_time` is the place in line that was
-    served last, `arrival_count` the number of the run that came last, `tails` are of the keys that callers wait under.
+    counts as waiting. `held_back_until`: nothing is granted before. `virtual_time` is the place in line that was served
+    last, `arrival_count` the number of the run that came last, `tails` are of the keys that callers wait under.
     `mean_call_ms` is how long calls take. `rest` is in records of which only a part was read.
     """
 
