@@ -19,10 +19,16 @@ from chaos.limits.scenarios import SCENARIOS
 def sound(name: str, store: str, folder: Path) -> None:
     verdict = play(name, store, folder / "short", short=True)
     print(verdict.text())  # noqa: T201 - shown when asked for, and when it fails
-    if verdict.exit_code == checker.VOID or (verdict.violations and all("L5 " in one for one in verdict.violations)):
+    is_slow = bool(verdict.violations) and all(_measures_use(each) for each in verdict.violations)
+    if verdict.exit_code == checker.VOID or is_slow:
         # The machine was too slow to show anything, or to use what was free: once more, for longer.
         verdict = play(name, store, folder / "long")
     assert verdict.exit_code == checker.OK, verdict.text()
+
+
+def _measures_use(violation: str) -> bool:
+    """Return whether a machine that is too slow to use what is free violates this as well."""
+    return "L5 " in violation or "calls were in progress on average" in violation
 
 
 @pytest.mark.timeout(120)
