@@ -1,17 +1,11 @@
-"""The one place where threads meet.
-
-Sends whole steps to a store's own thread, in groups that commit together, and an event loop's calls to a few threads.
-"""
+"""Sends whole steps to a store's own thread, in groups that commit together."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -152,107 +146,3 @@ def _fail(calls: Sequence[Call[Resource]], error: BaseException) -> None:
     for call in calls:
         if not call.future.done():
             call.future.set_exception(error)
-
-
-class LoopThreads:
-    """Runs the blocking calls of an event loop on a few threads; calls that end together wake the loop once.
-
-    The loop's own executor makes two futures and a condition for each call, and wakes the loop for each: more work
-    than most calls. A call whose caller has left before its turn is not made. The threads are daemons, and end once
-    this object is closed or gone.
-    """
-
-    def __init__(self, name: str, most: int) -> None:
-        self._name = name
-        self._most = most
-        self._queue: _LoopCalls = SimpleQueue()
-        self._arrivals: _Arrivals | None = None
-        self._threads: list[SupervisedThread] = []
-        self._closed = False
-
-    def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Hand in a call, in a running loop."""
-        if self._closed:
-            raise StoreClosed("The threads were closed.", remedy="Open them again.")
-        loop = asyncio.get_running_loop()
-        arrivals = self._arrivals
-        if arrivals is None or arrivals.loop is not loop:
-            arrivals = self._arrivals = _Arrivals(loop)
-        future: asyncio.Future[T] = loop.create_future()
-        arrivals.awaited_count += 1
-        self._queue.put((call, future, arrivals))
-        if len(self._threads) < min(self._most, arrivals.awaited_count):
-            # The thread knows the queue alone: it must not keep this object alive.
-            thread = SupervisedThread(f"{self._name}-{len(self._threads)}", partial(_make_calls, self._queue))
-            self._threads.append(thread)
-            thread.start()
-        return future
-
-    def close(self) -> None:
-        """Make no call that has not begun; those that have begun end by themselves."""
-        self._closed = True
-        with suppress(Empty):
-            while (waiting := self._queue.get_nowait()) is not None:
-                waiting[1].cancel()
-        self._end_threads()
-
-    def __del__(self) -> None:
-        self._end_threads()
-
-    def _end_threads(self) -> None:
-        for _ in self._threads:
-            self._queue.put(None)
-
-
-def _make_calls(queue: _LoopCalls) -> None:
-    while (item := queue.get()) is not None:
-        call, future, arrivals = item
-        answer: object = None
-        error: BaseException | None = None
-        if not future.done():
-            try:
-                answer = call()
-            except StopIteration as raised:
-                # A future refuses it; a coroutine that raised it would raise the same.
-                error = RuntimeError("The call raised StopIteration.")
-                error.__cause__ = raised
-            except BaseException as raised:  # noqa: BLE001 - whatever it was, the caller must hear of it
-                error = raised
-        arrivals.add(future, answer, error)
-        # While it waits for the next call it must keep nothing of this one alive.
-        del item, call, future, arrivals, answer, error
-
-
-class _Arrivals:
-    """Answers on their way to a loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.awaited_count = 0
-        self._answers: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
-        self._is_woken = False
-
-    def add(self, future: asyncio.Future[Any], answer: object, error: BaseException | None) -> None:
-        """Called by a thread."""
-        self._answers.append((future, answer, error))
-        if not self._is_woken:
-            self._is_woken = True
-            # Nothing waits in a loop that is closed.
-            with suppress(RuntimeError):
-                self.loop.call_soon_threadsafe(self._deliver)
-
-    def _deliver(self) -> None:
-        # First, so that whoever adds an answer from now on wakes the loop again.
-        self._is_woken = False
-        while self._answers:
-            future, answer, error = self._answers.popleft()
-            self.awaited_count -= 1
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(answer)
-            else:
-                future.set_exception(error)
-
-
-_LoopCalls = SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], _Arrivals] | None]

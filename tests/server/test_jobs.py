@@ -5,7 +5,8 @@ import socket
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import pytest
 
 from forebay.app.forebay import Forebay
 from forebay.engine.signals import Permanent, Retry
+from forebay.errors import BadInput, IdempotencyConflict, MaybeApplied
 from forebay.ids import random_id
 from forebay.model.document import Page
-from forebay.model.exchange import Action
+from forebay.model.exchange import Action, Submitted
+from forebay.model.job import NewJob
 from forebay.model.query import Query
+from forebay.model.task import NewTask, Role
 from forebay.processors.base import Chunk
 from forebay.processors.parsers import Parsers
 from forebay.rules import verdict
@@ -472,3 +476,86 @@ def test_texts_are_for_the_pipeline_that_takes_them(service: Service, app: Foreb
     )
     large = b"PK\x03\x04" + b"x" * 2_000_000
     problem(service.post("/v1/jobs", content=large, params={"pipeline": "segment"}), 415, "unsupported_format")
+
+
+def test_jobs_that_come_while_others_are_stored_are_stored_at_once_each_with_its_own_answer(
+    service: Service, app: Forebay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, gate, groups = app.store_each, threading.Event(), list[int]()
+
+    def held(new: Sequence[NewJob]) -> list[Submitted | Exception]:
+        groups.append(len(new))
+        assert gate.wait(10)
+        return store(new)
+
+    def keyed(document: bytes) -> httpx2.Response:
+        return service.post("/v1/jobs", content=document, headers=PDF | {"idempotency-key": "one"})
+
+    gate.set()
+    assert keyed(DOCUMENT).status_code == 202
+    gate.clear()
+    monkeypatch.setattr(app, "store_each", held)
+    with ThreadPoolExecutor(12) as pool:
+        first = pool.submit(service.submit, DOCUMENT)
+        while not groups:
+            time.sleep(0.001)
+        others = [pool.submit(service.submit, DOCUMENT + b"%" * number) for number in range(1, 9)]
+        again = pool.submit(service.submit, DOCUMENT + b"%")
+        time.sleep(0.3)
+        gate.set()
+        ids = [first.result(10), *(each.result(10) for each in others)]
+    assert groups == [1, 9]
+    assert len({*ids}) == 9
+    assert again.result() == ids[1]
+    assert jobs(app) == 10
+
+
+@pytest.mark.parametrize("address", ["memory://", "sqlite:///{}/forebay.db"])
+def test_jobs_that_are_stored_at_once_fail_alone_unless_the_store_fails(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(terms: str, key: str | None = "one") -> NewJob:
+        split = NewTask(kind="ocr.split", role=Role.SPLIT)
+        return NewJob(pipeline="ocr", tasks=(split,), idempotency_key=key, terms=(terms,))
+
+    with Forebay(address.format(tmp_path), blobs="memory://") as app:
+        kept, conflicting, same, other = app.store_each([job("a"), job("b"), job("a"), job("c", key=None)])
+        assert [getattr(each, "outcome", None) for each in (kept, same, other)] == ["created", "existing", "created"]
+        assert isinstance(conflicting, IdempotencyConflict)
+        submit = app.ledger.submit
+
+        def refuse(batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+            if any(new.idempotency_key == "bad" for new in batch):
+                raise BadInput("It cannot be stored.")
+            return submit(batch)
+
+        monkeypatch.setattr(app.ledger, "submit", refuse)
+        fine, bad = app.store_each([job("d", key="fine"), job("e", key="bad")])
+        assert isinstance(fine, Submitted)
+        assert isinstance(bad, BadInput)
+
+        def silent(_: object) -> list[Submitted]:
+            raise MaybeApplied("It has not answered.")
+
+        monkeypatch.setattr(app.ledger, "submit", silent)
+        assert [type(each) for each in app.store_each([job("f", key=None)] * 2)] == [MaybeApplied] * 2
+
+
+def test_a_ledger_whose_units_are_stored_one_by_one_stores_jobs_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would store the jobs of a group one after the other."""
+    both = threading.Barrier(2)
+    with (
+        Forebay("memory://", blobs=f"file://{tmp_path}/blobs") as app,
+        serving(app) as service,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        submit = app.ledger.submit
+
+        def met(batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
+            both.wait(10)
+            return submit(batch)
+
+        monkeypatch.setattr(app.ledger, "submit", met)
+        assert len({*pool.map(service.submit, (DOCUMENT, DOCUMENT + b"%"))}) == 2

@@ -16,7 +16,6 @@ from forebay.errors import MaybeApplied
 from forebay.model.exchange import Submitted
 from forebay.model.job import NewJob
 from forebay.model.query import Query
-from forebay.model.task import NewTask
 from forebay.server import quotas
 from forebay.settings import load
 from tests.limits.ground import until
@@ -130,13 +129,13 @@ def test_bytes_of_what_may_be_stored_count(
     document = DOCUMENT + b"%" * 1000
     bounds = {"tenant_max_daily_bytes": len(document)} | more
     with app_with(tmp_path, **bounds) as app, serving(app, keyed=True) as service:
-        store = app.store
+        store = app.store_each
 
-        def stored_in_silence(job: NewTask | NewJob) -> Submitted:
-            store(job)
+        def stored_in_silence(jobs: Sequence[NewJob]) -> list[Submitted | Exception]:
+            store(jobs)
             raise MaybeApplied("It has not answered.")
 
-        monkeypatch.setattr(app, "store", stored_in_silence)
+        monkeypatch.setattr(app, "store_each", stored_in_silence)
         ann = service.keyed("submit", tenant="ann")
         problem(service.post("/v1/jobs", content=document, headers=PDF | ann), 503, "maybe_applied")
         assert sent(service, ann) == 429

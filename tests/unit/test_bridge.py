@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import asyncio
-import gc
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial, wraps
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from forebay.bridge import MAX_GROUP, Call, LoopThreads, StoreThread
+from forebay.bridge import MAX_GROUP, Call, StoreThread
 from forebay.errors import StoreClosed
 
 SOON_S = 10.0
@@ -266,127 +261,3 @@ def test_every_call_against_a_closing_thread_is_answered_or_refused(store: Store
             assert not any(each.done() for each in callers)
         store.thread.close()
         assert sum(each.result(SOON_S) for each in callers) == sum(store.groups)
-
-
-def in_a_loop(test: Callable[[LoopThreads], Coroutine[Any, Any, None]]) -> Callable[[LoopThreads], None]:
-    @wraps(test)
-    def run(threads: LoopThreads) -> None:
-        asyncio.run(test(threads))
-
-    return run
-
-
-@pytest.fixture
-def threads() -> Iterator[LoopThreads]:
-    threads = LoopThreads("beside-the-loop", 4)
-    yield threads
-    threads.close()
-
-
-@in_a_loop
-async def test_calls_of_a_loop_run_on_other_threads_with_answers_and_errors_brought_back(threads: LoopThreads) -> None:
-    def fail() -> None:
-        raise ZeroDivisionError
-
-    name = await threads.run(lambda: threading.current_thread().name)
-    assert name.startswith("beside-the-loop")
-    with pytest.raises(ZeroDivisionError):
-        await threads.run(fail)
-    assert await asyncio.gather(*(threads.run(partial(numbered(number), None)) for number in range(50))) == [*range(50)]
-
-
-@in_a_loop
-async def test_there_are_no_more_threads_than_allowed_nor_than_calls_at_a_time(threads: LoopThreads) -> None:
-    names = {await threads.run(lambda: threading.current_thread().name) for _ in range(20)}
-    assert len(names) == 1
-    gate = threading.Event()
-    running = [threads.run(partial(gate.wait, SOON_S)) for _ in range(10)]
-    before = {each.name for each in threading.enumerate() if each.name.startswith("beside-the-loop")}
-    assert len(before) == 4
-    gate.set()
-    assert all(await asyncio.gather(*running))
-
-
-@in_a_loop
-async def test_a_call_whose_caller_left_before_its_turn_is_not_made(threads: LoopThreads) -> None:
-    made: list[str] = []
-    gate = threading.Event()
-    running = [threads.run(partial(gate.wait, SOON_S)) for _ in range(4)]
-    left, stayed = (threads.run(partial(made.append, name)) for name in ("left", "stayed"))
-    left.cancel()
-    gate.set()
-    await asyncio.gather(*running, stayed)
-    assert made == ["stayed"]
-
-
-@in_a_loop
-async def test_closed_threads_make_no_call_that_has_not_begun_and_take_none(threads: LoopThreads) -> None:
-    gate, inside = threading.Event(), threading.Barrier(5)
-
-    def stand_still() -> str:
-        inside.wait(SOON_S)
-        gate.wait(SOON_S)
-        return "ended"
-
-    running = [threads.run(stand_still) for _ in range(4)]
-    await asyncio.to_thread(inside.wait, SOON_S)
-    waiting = threads.run(stand_still)
-    threads.close()
-    assert waiting.cancelled()
-    with pytest.raises(StoreClosed):
-        threads.run(stand_still)
-    gate.set()
-    assert await asyncio.gather(*running) == ["ended"] * 4
-
-
-@in_a_loop
-async def test_answers_that_come_while_the_loop_is_busy_wake_it_once(threads: LoopThreads) -> None:
-    loop = asyncio.get_running_loop()
-    wake = Mock(wraps=loop.call_soon_threadsafe)
-    loop.call_soon_threadsafe = wake  # type: ignore[method-assign]  # of this loop alone
-    ended = threading.Semaphore(0)
-    answers = [threads.run(ended.release) for _ in range(20)]
-    for _ in range(20):
-        assert ended.acquire(timeout=SOON_S)
-    await asyncio.gather(*answers)
-    assert wake.call_count <= 2
-
-
-@in_a_loop
-async def test_a_call_that_raises_stop_iteration_fails_alone(threads: LoopThreads) -> None:
-    gate = threading.Event()
-
-    def stop() -> None:
-        assert gate.wait(SOON_S)
-        next(iter(()))
-
-    stopped, fine = threads.run(stop), threads.run(partial(gate.wait, SOON_S))
-    gate.set()
-    error, answer = await asyncio.wait_for(asyncio.gather(stopped, fine, return_exceptions=True), SOON_S)
-    assert isinstance(error, RuntimeError)
-    assert isinstance(error.__cause__, StopIteration)
-    assert answer is True
-
-
-def test_threads_that_nobody_closed_end_with_their_last_reference_after_the_calls_that_wait() -> None:
-    made: list[int] = []
-
-    async def use() -> list[threading.Thread]:
-        before = {*threading.enumerate()}
-        threads = LoopThreads("nobodys", 2)
-        gate = threading.Event()
-        running = [threads.run(partial(gate.wait, SOON_S)) for _ in range(2)]
-        waiting = [threads.run(partial(made.append, number)) for number in range(3)]
-        started = [each for each in threading.enumerate() if each not in before]
-        del threads
-        gc.collect()
-        gate.set()
-        await asyncio.wait_for(asyncio.gather(*running, *waiting), SOON_S)
-        return started
-
-    started = asyncio.run(use())
-    assert len(started) == 2
-    for each in started:
-        each.join(SOON_S)
-        assert not each.is_alive()
-    assert sorted(made) == [0, 1, 2]

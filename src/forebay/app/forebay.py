@@ -17,7 +17,7 @@ from forebay.app.waiting import looks, not_yet
 from forebay.engine.pipeline import Pipeline
 from forebay.engine.registry import Handler, Kind, KindOptions
 from forebay.engine.submission import Options, conflict
-from forebay.errors import Ambiguous, BadInput, ChunkNotFound, NotFound
+from forebay.errors import Ambiguous, BadInput, ChunkNotFound, NotFound, StoreError
 from forebay.model.exchange import Acted, Action, Submitted
 from forebay.model.job import Job, NewJob, member_id
 from forebay.model.limit import Limit
@@ -249,6 +249,16 @@ class Forebay(Stands):
     def store(self, new: NewTask | NewJob) -> Submitted:
         """Store what was made ready elsewhere; IdempotencyConflict if its key stands for something else."""
         return self._submitted([new])[0]
+
+    def store_each(self, jobs: Sequence[NewJob]) -> list[Submitted | Exception]:
+        """Store jobs, in one transaction if they fit into one; an error of one of them does not fail the others."""
+        try:
+            answers = self.ledger.submit(jobs)
+        except Exception as error:  # noqa: BLE001 - each caller gets its own
+            if len(jobs) == 1 or isinstance(error, StoreError):
+                return [error] * len(jobs)
+            return [answer for job in jobs for answer in self.store_each([job])]
+        return [conflict(answer.id) if answer.outcome == "conflict" else answer for answer in answers]
 
     def _submitted(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         answers = self.ledger.submit(batch)

@@ -90,10 +90,10 @@ class NewJob:
             raise BadInput("Two chunks of a job have the same index.", remedy="Number its chunks from 0.")
 
     def _fingerprint(self) -> str:
-        parts = [
-            [task.kind, task.chunk_index, task.payload_blob, json_text.fingerprint(task.payload_json)]
-            for task in (*self.tasks, *([self.merge] if self.merge else []))
-        ]
+        members = (*self.tasks, *([self.merge] if self.merge else []))
+        # A split and its merge mostly have the same payload.
+        hashes = {text: json_text.fingerprint(text) for text in {task.payload_json for task in members}}
+        parts = [[task.kind, task.chunk_index, task.payload_blob, hashes[task.payload_json]] for task in members]
         told = [] if self.callback is None else self.callback.terms
         holes = ["with holes"] if self.allow_holes and self.document is not None else []
         return json_text.fingerprint(json.dumps([self.document, parts, *told, *holes, *self.terms]))

@@ -21,6 +21,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=
 _MAKE = getattr(json.encoder, "c_make_encoder", None)  # as CPython has it
 _OPTIONS = (None, ":", ",", False, False, False)  # indent, separators, sort_keys, skipkeys, allow_nan
 _PIECES = _MAKE and _MAKE(None, _ENCODER.default, json.encoder.encode_basestring, *_OPTIONS)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _BLANK = " \t\n\r"
 _raw_decode = json.JSONDecoder().raw_decode
 _MAX_INT_BITS = 1024  # Python refuses to print integers much longer than this; so do other readers
@@ -111,7 +112,7 @@ def decode(text: str) -> Json:
 
 def fingerprint(text: str, *more: str) -> str:
     """Equal for equal values, whatever the order of their keys, and for the same texts beside them."""
-    canonical = json.dumps([json.loads(text), *more], sort_keys=True, separators=(",", ":"))
+    canonical = _CANONICAL.encode([decode(text), *more])
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar
 
 from fastapi import Depends, Request
 
 from forebay.app.forebay import Forebay
-from forebay.bridge import LoopThreads
 from forebay.errors import MaybeApplied, StoreError
+from forebay.model.exchange import Submitted
+from forebay.model.job import NewJob
 from forebay.observe import emit
 from forebay.observe.metrics import Metrics
 from forebay.server.disk_room import DiskRoom
 from forebay.server.file_limit import current_limit, divide
+from forebay.server.gathering import Gathering
+from forebay.server.loop_threads import LoopThreads
 from forebay.server.quotas import Quotas
 from forebay.server.request_room import RequestRoom
 from forebay.server.upload_room import UploadRoom
+from forebay.stores.groups import count_group, weigh
 
 log = logging.getLogger("forebay.server")
 P = ParamSpec("P")
@@ -94,8 +98,8 @@ class Service:
         self.slots_share = slots_share
         self.quotas = Quotas(self)
         self._schema_every_s = schema_every_s
-        self._looking = asyncio.Lock()
-        self._next_look: asyncio.Task[bool] | None = None
+        self._key_looks: Gathering[None, bool] = Gathering(lambda asking: self.ask(self._any_keys, asking))
+        self._job_stores = Gathering(lambda jobs: self.ask(app.store_each, jobs), self._count_group)
         self._answer_within_s = answer_within_s
         self._threads = LoopThreads("forebay-request", THREADS)
         self._carriers = LoopThreads("forebay-bytes", CARRIERS)
@@ -121,14 +125,13 @@ class Service:
 
     async def any_key(self) -> bool:
         """Whether there is an API key now: those who ask while a read is under way share the next one."""
-        if self._next_look is None:
-            self._next_look = asyncio.create_task(self._look())
-        return await asyncio.shield(self._next_look)
+        return await self._key_looks.hand_in(None)
 
-    async def _look(self) -> bool:
-        async with self._looking:
-            self._next_look = None
-            return bool(await self.ask(self.app.ledger.keys))
+    async def store(self, job: NewJob) -> Submitted:
+        """Store a job. Where the ledger stores many in one transaction, those that come meanwhile are stored next."""
+        if self.app.ledger.group_tasks == 1:
+            return await self.ask(self.app.store, job)
+        return await self._job_stores.hand_in(job)
 
     async def watch_schema(self) -> None:
         """Look at the ledger's schema as long as the server runs."""
@@ -147,6 +150,12 @@ class Service:
     async def take(self, run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what blocks for as long as it takes: bytes on their way."""
         return await self._carriers.run(partial(run, *args, **kwargs))
+
+    def _any_keys(self, asking: Sequence[None]) -> list[bool]:
+        return [bool(self.app.ledger.keys())] * len(asking)
+
+    def _count_group(self, jobs: Sequence[NewJob]) -> int:
+        return count_group(map(weigh, jobs), self.app.ledger.group_tasks)
 
     def close(self) -> None:
         for pool in (self._threads, self._carriers):

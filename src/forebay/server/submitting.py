@@ -66,7 +66,7 @@ async def submit(
             else:
                 job = await service.ask(made)
                 await service.take(upload.keep)
-            done = await service.ask(service.app.store, job)
+            done = await service.store(job)
             upload.allowance.settle(is_new=done.outcome != "existing")
             if done.outcome == "existing":
                 # The same document brings back a result that is gone; that a store is silent is no reason to refuse it.

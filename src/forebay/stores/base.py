@@ -57,7 +57,13 @@ def promoted(wanted: int) -> int:
 
 
 class Ledger(Protocol):
-    """Where tasks live. Blocking and thread-safe."""
+    """Where tasks live. Blocking and thread-safe.
+
+    `group_tasks`: units with as many tasks in all are submitted in one transaction; 1 where each unit has its own.
+    """
+
+    @property
+    def group_tasks(self) -> int: ...
 
     def submit(self, batch: Sequence[NewTask | NewJob]) -> list[Submitted]:
         """Store each one, or find it stored already: by its id, and with a key by its payload's hash."""

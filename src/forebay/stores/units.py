@@ -58,6 +58,8 @@ ACTIONS_KEPT = 20
 class UnitLedger(UnitKeys):
     """The ledger's verbs; a store adds how a unit is read, changed and found."""
 
+    group_tasks = 1
+
     @abstractmethod
     def _create(self, unit: Unit) -> bool:
         """Store a new unit unless its id is taken."""

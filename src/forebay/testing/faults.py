@@ -72,6 +72,10 @@ class FaultyLedger:
         self._lock = Lock()
         self.fired: Counter[tuple[str, str]] = Counter()
 
+    @property
+    def group_tasks(self) -> int:
+        return self._ledger.group_tasks
+
     def __enter__(self) -> Self:
         return self
 

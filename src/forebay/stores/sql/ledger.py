@@ -62,7 +62,7 @@ G = TypeVar("G")
 class SqlLedger(ABC):
     """What both databases have in common, which is everything but the way there."""
 
-    group_tasks: ClassVar[int] = 1000
+    group_tasks = 1000
     one_batch: ClassVar[bool] = False
     """Whether an exchange is first tried in one batch, which is one round trip."""
 
