@@ -17,19 +17,23 @@ app.limit(Limit("paid_api", in_flight=2))
 
 
 class FakeApi:
-    """Bills by the page, and answers its third call with 429."""
+    """Bills by the page, answers its first call when the second has come, and its third with 429."""
 
     def __init__(self) -> None:
         self.pages = 0
         self.calls = 0
         self.at_once = 0
         self.most_at_once = 0
+        self.second_came = asyncio.Event()
 
     async def read(self, pdf: bytes) -> list[str] | None:
         self.calls += 1
         number = self.calls
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
+        if number == 2:
+            self.second_came.set()
+        await self.second_came.wait()
         await asyncio.sleep(0.05)
         self.at_once -= 1
         if number == 3:
