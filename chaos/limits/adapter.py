@@ -30,6 +30,13 @@ def find(name: str) -> Callable[[str, Settings], Adapter]:
     return cast("Callable[[str, Settings], Adapter]", getattr(importlib.import_module(module), factory))
 
 
+def prepare(name: str, address: str) -> None:
+    """Load all that the adapter needs, for processes that are forked afterwards."""
+    factory = find(name)
+    if hasattr(factory, "prepare"):
+        factory.prepare(address)
+
+
 def load(name: str, address: str, settings: Settings) -> Adapter:
     """Call the factory with the address of whatever the limiter shares, and the settings of the limit."""
     return find(name)(address, settings)

@@ -29,7 +29,7 @@ def mass_kill(cast: Cast, *, forked: bool) -> Run:
     They are cleared away a few at a time, and no step takes longer for it.
     """
     # Three of four die.
-    processes, sessions = (4, 15) if cast.short else (8, 50)
+    processes, sessions = (4, 15) if cast.short else (8, 20 if forked else 50)
     doomed = 3 * processes // 4
     in_flight = processes // 4 * sessions
     at_s = cast.length(8.0, 4.0)

@@ -22,7 +22,7 @@ def killed_after_late_starts(cast: Cast) -> Run:
     doomed = 1 if cast.short else 4
     held_s = LATE_S + TRANSIT_S + call_s
     deaths = [Death(who=f"w{2 * number}", at_s=held_s * number, late_s=_AGE_S) for number in range(doomed)]
-    # A call of before may have to end first; and what is granted to one that has just died is held to its end.
+    # A call of before may have to end first.
     seconds = deaths[-1].at_s + (call_s if doomed > 1 else 0.0) + _AGE_S + lease_s + held_s + 1.5
     return cast_run(
         cast,

@@ -35,7 +35,10 @@ class Strike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """From an instant on, a process dawdles, and kills itself as soon as it has sent a call so late."""
+    """From an instant on, a process dawdles, and kills itself as soon as it has sent a call so late.
+
+    It has one caller: others of it would wait, and be given slots when it is dead.
+    """
 
     who: str
     at_s: float
@@ -155,7 +158,7 @@ class Load:
                 adapter=plan.adapter,
                 address=plan.address,
                 settings=plan.settings | {"units": units},
-                callers=plan.callers,
+                callers=plan.callers if death is None else 1,
                 tasks=plan.tasks or (plan.mixed and number % 2 == 1),
                 loops=plan.loops,
                 forks=plan.forks,

@@ -14,6 +14,7 @@ from chaos.journal import Journal
 from chaos.limits.adapter import Settings
 from forebay.errors import StoreError
 from forebay.limits import Limit, Limiter, Slot, Window
+from forebay.stores.limit_address import open_limits
 from forebay.stores.limit_base import LimitStore
 
 ENVIRONMENT = "chaos"
@@ -35,6 +36,11 @@ class Ours:
         self._without_hint: bool = settings.get("without_hint", False)
         self._errors = Journal(Path(settings["errors"])) if "errors" in settings else None
         self._limiter.define(self.limit())
+
+    @staticmethod
+    def prepare(address: str) -> None:
+        """Nothing is opened, but its modules are loaded."""
+        open_limits(address, ENVIRONMENT).close()
 
     def limit(self) -> Limit:
         settings = self._settings

@@ -23,6 +23,7 @@ from chaos.limits.cast import (
 from chaos.limits.checks import (
     END,
     Bounded,
+    Check,
     When,
     arrivals,
     busy,
@@ -133,15 +134,25 @@ def hung(cast: Cast) -> Run:
     )
 
 
-def slow(cast: Cast) -> Run:
-    """A store that takes 0.5 to 3 s for each answer: calls continue, nobody goes over, and then all is as before."""
+def slow(cast: Cast, *, window: Window | None = None) -> Run:
+    """A store that takes 0.5 to 3 s for each answer: calls continue, nobody goes over, and then all is as before.
+
+    With a window that counts, they need not continue: grants are too old when they arrive.
+    """
     at_s, for_s, rest_s = cast.length(3.0, 1.5), cast.length(60.0, 6.0), cast.length(8.0, 4.5)
-    quick = When("is quick again, done", 2.5)
-    # Each call needs a few answers. PostgreSQL cuts off who holds the record for more than a second.
-    continues = (busy(0.2, When("is slow, done", 3.0), When("is quick again")),) if cast.store != "postgres" else ()
+    slowly = (When("is slow, done", 3.0), When("is quick again"))
+    quickly = (When("is quick again, done", 2.5), END)
+    checks: tuple[Check, ...] = (resumed(When("is quick again, done"), 2.5 + (W_EFF_S if window else 0.0)),)
+    needs: tuple[Check, ...] = (marked("is slow, done", "is quick again, done"),)
+    if window is None:
+        checks += (reached(8, When("is quick again, done"), 2.5), busy(5.0, *quickly))
+        needs += (busy(5.0, When("go", 0.3), When("is slow")),)
+        # Each call needs a few answers. PostgreSQL cuts off who holds the record for more than a second.
+        checks += (busy(0.2, *slowly),) if cast.store != "postgres" else ()
     return cast_run(
         cast,
         seconds=at_s + for_s + rest_s,
+        window=window,
         address=cast.stage.slow_address,
         work_s=0.2,
         acts=(
@@ -149,12 +160,8 @@ def slow(cast: Cast) -> Run:
             Act(at_s=at_s + for_s, name="is quick again", do=cast.stage.speed_up),
         ),
         settings={"lease_s": 6.0, "heartbeat_s": 1.5},
-        checks=(
-            reached(8, When("is quick again, done"), 2.5),
-            busy(5.0, quick, END),
-            *continues,
-        ),
-        needs=(marked("is slow, done", "is quick again, done"), busy(5.0, When("go", 0.3), When("is slow"))),
+        checks=checks,
+        needs=needs,
     )
 
 

@@ -265,6 +265,7 @@ SCENARIOS = {
     "failed-over": Scenario(build=_with(failed_over, behind_s=0.0), stores=REPLICATED),
     "failed-over-behind": Scenario(build=_with(failed_over, behind_s=2.0), stores=REPLICATED),
     "slow-store": Scenario(build=slow),
+    "slow-store-window": Scenario(build=_with(slow, window=Window(30, W_S))),
     "evicted": Scenario(build=evicted, stores=("redis",)),
     "flushed": Scenario(build=flushed, stores=("redis",)),
     "clock-forward": Scenario(build=_with(clock, by_s=3600.0), stores=ALL),

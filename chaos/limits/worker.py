@@ -208,7 +208,7 @@ def main() -> None:
 
 def fork(orders: Orders) -> int:
     """Run many workers; each ends with the input, which all of them share, or with this process."""
-    adapter.find(orders.adapter)
+    adapter.prepare(orders.adapter, orders.address)
     is_ready, ready = os.pipe()
     may_go, go = os.pipe()
     children = []
