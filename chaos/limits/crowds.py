@@ -31,8 +31,9 @@ def mass_kill(cast: Cast, *, forked: bool) -> Run:
     # Three of four die.
     processes, sessions = (4, 15) if cast.short else (8, 20 if forked else 50)
     doomed = 3 * processes // 4
-    in_flight = processes // 4 * sessions
-    at_s = cast.length(8.0, 4.0)
+    # As many calls as those can make who live; in a database as many as it can serve, beside all who wait.
+    in_flight = processes // 4 * sessions if cast.store == "redis" else 15
+    at_s = cast.length(15.0, 4.0)
     back_s = _LEASE_S + HELD_S + SLACK_S + cast.length(2.0, 1.0)
     steps: list[Steps] = []
     figures: dict[str, int] = {}
@@ -59,7 +60,14 @@ def mass_kill(cast: Cast, *, forked: bool) -> Run:
         work_s=CALL_S * 0.9,
         strikes=tuple(Strike(at_s=at_s, what="kill", who=f"w{number}") for number in range(doomed)),
         acts=(Act(at_s=at_s - 0.1, name="watches", do=lambda: steps.append(cast.stage.watch_steps())),),
-        settings={"lease_s": _LEASE_S, "heartbeat_s": _BEAT_S, "sessions": sessions, "on_disconnect": "continues"},
+        settings={
+            "lease_s": _LEASE_S,
+            "heartbeat_s": _BEAT_S,
+            "sessions": sessions,
+            "on_disconnect": "continues",
+            # Those whose first request finds the store busy with the others are told, and come again.
+            "errors": str(cast.folder / "errors.jsonl"),
+        },
         rules={"back_within_s": back_s, "least_kills": doomed},
         afterwards=(stopped,),
         needs=(watched,),

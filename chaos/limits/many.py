@@ -28,13 +28,13 @@ class Crowd:
 
     def __init__(self, address: str, settings: Settings, store: LimitStore | None = None) -> None:
         self._store = Shared(store or open_limits(address, ENVIRONMENT))
-        self._sessions = [self._session(address, settings) for _ in range(settings["sessions"])]
+        # They know the limit from the store, as they would if another program had defined it, but for one.
+        self._sessions = [
+            Ours(address, settings, store=self._store, defines=number == 0) for number in range(settings["sessions"])
+        ]
         self._next = itertools.cycle(self._sessions)
         self._of: dict[object, Ours] = {}
         self._lock = threading.Lock()
-
-    def _session(self, address: str, settings: Settings) -> Ours:
-        return Ours(address, settings, store=self._store)
 
     def _mine(self, caller: object) -> Ours:
         with self._lock:

@@ -27,7 +27,9 @@ class Ours:
 
     wait_s = 600.0
 
-    def __init__(self, address: str, settings: Settings, *, store: LimitStore | None = None) -> None:
+    def __init__(
+        self, address: str, settings: Settings, *, store: LimitStore | None = None, defines: bool = True
+    ) -> None:
         self._settings = settings
         self._limiter = Limiter(store or _store(address, settings), environment=ENVIRONMENT)
         self._name = settings["limit"]
@@ -35,7 +37,8 @@ class Ours:
         self._late_s: float = settings.get("late_s", 0.0)
         self._without_hint: bool = settings.get("without_hint", False)
         self._errors = Journal(Path(settings["errors"])) if "errors" in settings else None
-        self._limiter.define(self.limit())
+        if defines:
+            self._limiter.define(self.limit())
 
     @staticmethod
     def prepare(address: str) -> None:

@@ -147,8 +147,9 @@ def slow(cast: Cast, *, window: Window | None = None) -> Run:
     if window is None:
         checks += (reached(8, When("is quick again, done"), 2.5), busy(5.0, *quickly))
         needs += (busy(5.0, When("go", 0.3), When("is slow")),)
-        # Each call needs a few answers. PostgreSQL cuts off who holds the record for more than a second.
-        checks += (busy(0.2, *slowly),) if cast.store != "postgres" else ()
+        # Each call needs a few answers, and those that take more than 2 s are given up. PostgreSQL cuts off whoever
+        # holds the record for more than a second.
+        checks += (busy(0.04, *slowly),) if cast.store != "postgres" else ()
     return cast_run(
         cast,
         seconds=at_s + for_s + rest_s,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 from forebay.model.limit_record import Answer, Ask, Record
@@ -45,7 +46,24 @@ class Wrapped:
 
 
 class Shared(Wrapped):
-    """Several sessions of one process use it: it outlives each of them."""
+    """Several sessions of one process use it, a few at once: it outlives each of them."""
+
+    def __init__(self, store: LimitStore, *, at_once: int = 3) -> None:
+        super().__init__(store)
+        self._turns = threading.BoundedSemaphore(at_once)
+        self._beats = threading.BoundedSemaphore()
+
+    def exchange(self, limit: str, ask: Ask) -> Answer:
+        with self._turns:
+            return super().exchange(limit, ask)
+
+    def renew(self, limit: str, ask: Ask) -> Answer:
+        with self._beats:
+            return super().renew(limit, ask)
+
+    def give_back(self, limit: str, ask: Ask) -> Answer:
+        with self._turns:
+            return super().give_back(limit, ask)
 
     def close(self) -> None:
         """The process ends it."""
