@@ -8,8 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from forebay.app.forebay import Forebay
-from forebay.errors import NeverFits
+from forebay.errors import Busy, NeverFits
 from forebay.limits import Limit, Limiter, Window
+from forebay.limits.share import Share
+from forebay.rules import limit_actions
+from forebay.testing.limits.hand_clock import HandClock
+from forebay.testing.limits.process import Process
 from tests.unit.builders import assert_helpful
 
 TOKENS = Limit("llm", windows=[Window(10, per_s=60), Window(1000, per_s=60, unit="tokens")])
@@ -94,3 +98,41 @@ def test_a_handler_that_leaves_a_unit_out_of_its_own_call_hears_of_it() -> None:
         task = app.submit("call", {})
         app.work(until_idle=True)
         assert app.wait(task.id, timeout_s=5).result == "tokens"
+
+
+PAGES = Limit("layout", in_flight={"calls": 3, "pages": 100})
+
+
+def test_units_in_flight_are_bounded_named_and_shown(limiter: Limiter) -> None:
+    limiter.define(PAGES)
+    with pytest.raises(NeverFits, match="counts pages") as unnamed, limiter.slot("layout"):
+        pass
+    assert unnamed.value.unnamed == "pages"
+    with pytest.raises(NeverFits, match="101 pages never fits into 100 pages in flight") as large:
+        limiter.slot("layout", units={"pages": 101}).take()
+    assert_helpful(large.value)
+    with pytest.raises(NeverFits, match="counts no 'words'"):
+        limiter.slot("layout", units={"pages": 1, "words": 1}).take()
+    with limiter.slot("layout", units={"pages": 70}):
+        with pytest.raises(Busy) as busy:
+            limiter.slot("layout", units={"pages": 31}, timeout_s=0).take()
+        assert busy.value.blocked_by == ("100 pages in flight",)
+        usage = limiter.usage("layout")
+        assert [(each.unit, each.n, each.used, each.free) for each in usage.units_in_flight] == [("pages", 100, 70, 30)]
+        assert usage.plain()["units_in_flight"][0]["utilisation"] == 0.7
+        assert (usage.in_flight, usage.free, usage.limit.in_flight) == (1, 2, 3)
+    assert limiter.usage("layout").units_in_flight[0].used == 0
+
+
+def test_a_share_of_units_in_flight_is_rounded_down_and_counts_what_is_held() -> None:
+    held: dict[str, int] = {"pages": 0}
+    terms = limit_actions.terms_of(PAGES)
+    share = Share("layout", terms, 3, lambda: int(held["pages"] > 0), lambda unit: held[unit])
+    assert share.bounds == {"in_flight": 1, "in_flight_units": ("33 pages in flight",), "windows": ()}
+    waiter = Process(share, HandClock(), "a", limit="layout")
+    held["pages"] = 10
+    assert share.bounds["in_flight_units"] == ("33 pages in flight",)
+    share._in_flight = -1
+    assert waiter.wants(1, {"pages": 24}) == []
+    waiter.line.clear()
+    assert len(waiter.wants(1, {"pages": 23})) == 1

@@ -59,11 +59,12 @@ class NaiveMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
 
-    @initialize(in_flight=st.sampled_from([1, 3, 9]))
-    def is_defined(self, in_flight: int) -> None:
-        define(self.store, in_flight, WINDOWS, breaker_after=0)
+    @initialize(in_flight=st.sampled_from([1, 3, 9]), pages=st.sampled_from([0, 10, 35]))
+    def is_defined(self, in_flight: int, pages: int) -> None:
+        units = {"pages": pages} if pages else {}
+        define(self.store, {"calls": in_flight, **units}, WINDOWS, breaker_after=0)
         wide = [Window(n, int(per_s * 1000) + LATE, *(unit or ["calls"])) for n, per_s, *unit in WINDOWS]
-        self.naive = NaiveLimit(in_flight, wide, held_ms=HELD_WITH_WINDOWS, lease_ms=LEASE)
+        self.naive = NaiveLimit(in_flight, wide, held_ms=HELD_WITH_WINDOWS, lease_ms=LEASE, units=units)
 
     def _process(self, pick: int) -> Process:
         if pick % MAX_PROCESSES >= len(self.alive):
@@ -85,8 +86,9 @@ class NaiveMachine(RuleBasedStateMachine):
         record = stored(self.store)
         assert line_of(record) == self.naive.line()
         if asked["request_number"]:
-            assert (answer["in_flight_count"], answer["window_sums"]) == (
+            assert (answer["in_flight_count"], answer["in_flight_sums"], answer["window_sums"]) == (
                 self.naive.used(),
+                self.naive.units_used(),
                 self.naive.sums(answer["now"]),
             )
             assert answer["has_more"] == 0

@@ -42,7 +42,9 @@ windows = st.builds(
 limits = st.builds(
     Limit,
     st.just("it"),
-    in_flight=st.sampled_from([2, 1, 3, 7, None] * 4 + [0]),
+    in_flight=st.sampled_from(
+        [2, 1, 3, 7, None] * 4 + [0] + [{"calls": 3, "pages": 6}, {"pages": 4}] * 6 + [{"pages": 0}]
+    ),
     windows=st.lists(windows, min_size=1, max_size=3, unique_by=lambda each: (each.unit, each.per_s)).map(tuple),
     call_timeout_s=st.sampled_from([5, 0.3, 60]),
     lease_s=st.sampled_from([3, 15]),
@@ -437,6 +439,8 @@ MISTAKES = {
     "the header counts what was given back": ("record.in_flight_count = record.in_flight_count - 1", ""),
     "a tail moves with every run that leaves": ("if tail.run_count == 0 then", "if true then"),
     "what was voided counts": ("if generation ~= record.generation then", "if false then"),
+    "one more unit in flight": ("+ need > bound.n then", "+ need > bound.n + 1 then"),
+    "units in flight that are not given back": ("count_units(record, call, -1)", ""),
     "the line by age only": ("if one.virtual_start ~= other.virtual_start then", "if false then"),
 }
 

@@ -152,7 +152,9 @@ def _reads_fewer_places(patch: pytest.MonkeyPatch) -> None:
 def _takes_places_for_all(patch: pytest.MonkeyPatch) -> None:
     """Takes the places that it has read for the whole line."""
     rest_of = limit_parts._rest
-    patch.setattr(limit_parts, "_rest", lambda loaded, known, before, _: rest_of(loaded, known, before, []))
+    patch.setattr(
+        limit_parts, "_rest", lambda loaded, known, units, before, _: rest_of(loaded, known, units, before, [])
+    )
     patch.setattr(limit_parts, "_check", lambda *_: None)
 
 

@@ -45,6 +45,9 @@ def test_limits_are_shown_and_changed(service: Service) -> None:
     assert (made.status_code, made.json()["limit"]["in_flight"]) == (200, 3)
     (listed,) = service.get("/v1/limits").json()["items"]
     assert (listed["name"], listed["free"], listed["layers"][0]["note"]) == ("api", 3, "new")
+    bounded = service.client.patch("/v1/limits/units", json={"in_flight": {"calls": 4, "pages": 50}}).json()
+    assert (bounded["limit"]["in_flight"], bounded["limit"]["in_flight_units"]) == (4, {"pages": 50})
+    assert bounded["units_in_flight"] == [{"unit": "pages", "n": 50, "used": 0, "free": 50, "utilisation": 0.0}]
     paused = service.client.patch("/v1/limits/api", json={"in_flight": 0})
     assert (paused.status_code, paused.json()["paused"]) == (200, True)
     for wrong in ({"in_flight": -1}, {"in_flight": 1e12}, {"in_flight": "5"}, {"color": 1}, {"windows": [{"n": 1}]}):

@@ -162,10 +162,13 @@ def _metrics(snapshot: Snapshot) -> Iterator[Metric]:
     windows = [
         ((usage.name, each.unit, f"{each.per_s:g}"), each) for usage in snapshot.limits for each in usage.windows
     ]
+    units = [((usage.name, each.unit), each) for usage in snapshot.limits for each in usage.units_in_flight]
     values: dict[str, Iterable[tuple[tuple[str, ...], float | None]]] = {
         "tasks": tasks,
         "dead_letters": [((kind,), n) for (kind, status), n in tasks if status == Status.FAILED],
         "workers_alive": [((), snapshot.alive_worker_count)],
+        "limit_units_in_flight": [(labels, each.used) for labels, each in units],
+        "limit_units_in_flight_max": [(labels, each.n) for labels, each in units],
         "limit_window_used": [(labels, each.used) for labels, each in windows],
         "limit_window_max": [(labels, each.n) for labels, each in windows],
     }
@@ -237,6 +240,8 @@ GAUGES: dict[str, Gauge] = {
         "Seconds until the cool-down of a limit ends; 0 where it does not cool down.", ("limit",)
     ),
     "limit_paused": Gauge("1 while a limit is paused.", ("limit",)),
+    "limit_units_in_flight": Gauge("Units of the calls in flight of a limit.", ("limit", "unit")),
+    "limit_units_in_flight_max": Gauge("In-flight bound of a unit of a limit.", ("limit", "unit")),
     "limit_window_used": Gauge(
         "Units that a window of a limit has granted and still counts.", ("limit", "unit", "per_s")
     ),

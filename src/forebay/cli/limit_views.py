@@ -36,7 +36,12 @@ def list_row(usage: Usage) -> tuple[str, ...]:
     return (
         usage.name,
         state(usage),
-        _of(usage.in_flight, usage.limit.in_flight),
+        ", ".join(
+            [
+                _of(usage.in_flight, usage.limit.in_flight),
+                *(f"{_of(each.used, each.n)} {each.unit}" for each in usage.units_in_flight),
+            ]
+        ),
         ", ".join(f"{_of(each.used, each.n)} {_per(each)}" for each in usage.windows),
         str(usage.waiting),
         str(usage.sessions),
@@ -45,7 +50,12 @@ def list_row(usage: Usage) -> tuple[str, ...]:
 
 def state(usage: Usage) -> str:
     if usage.paused:
-        if usage.limit.in_flight == 0 or any(window.n == 0 for window in usage.limit.windows):
+        bounds = (
+            usage.limit.in_flight,
+            *usage.limit.in_flight_units.values(),
+            *(each.n for each in usage.limit.windows),
+        )
+        if 0 in bounds:
             return "paused: a bound is 0"
         rest = "" if usage.paused_for_s is None else f" for another {span(usage.paused_for_s)}"
         who = f" by {usage.paused_by}" if usage.paused_by else ""
@@ -58,6 +68,8 @@ def state(usage: Usage) -> str:
         if not now:
             return "open: those in line are about to be served"
         known = [text for reason, text in _BARS.items() if reason in now]
+        if any(reason.startswith("in_flight:") for reason in now):
+            known.append(_BARS["in_flight"])
         return known[0] if known else "full: waits for a window"
     return "ramps up after a cool-down" if usage.ramping else "open"
 
@@ -84,6 +96,8 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     yield "state", state(usage)
     free = "" if usage.free is None else f", {usage.free} free"
     yield "in flight", f"{_of(usage.in_flight, usage.limit.in_flight)}{_share(usage.utilisation)}{free}"
+    for unit in usage.units_in_flight:
+        yield "", f"{_of(unit.used, unit.n)} {unit.unit}{_share(unit.utilisation)}, {unit.free} free"
     if usage.cut_off:
         yield "cut off", _cut_off(usage)
     if lost := sum(len(each.calls) for each in usage.holders if not each.alive and not each.cut_off):
@@ -122,7 +136,7 @@ def _call_time(usage: Usage) -> str:
     if usage.mean_call_s <= 0:
         return "not known yet"
     text = f"{usage.mean_call_s:.3g} s on average"
-    if any(window.unit != CALLS for window in usage.limit.windows):
+    if usage.limit.in_flight_units or any(window.unit != CALLS for window in usage.limit.windows):
         return text  # what a call takes of these is not known here
     try:
         found = plan(usage.limit, usage.mean_call_s)
@@ -183,12 +197,15 @@ def _works_on(holder: Holder) -> str:
 
 def bounds_text(limit: Limit) -> str:
     parts = [] if limit.in_flight is None else [f"{limit.in_flight} in flight"]
-    return ", ".join([*parts, *map(str, limit.windows)])
+    units = [f"{n} {unit} in flight" for unit, n in limit.in_flight_units.items()]
+    return ", ".join([*parts, *units, *map(str, limit.windows)])
 
 
 def value_text(field: str, value: object) -> str:
-    if value is None or value == ():
+    if value is None or value in ((), {}):
         return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{n} {unit}" for unit, n in value.items())
     if field == "windows" and isinstance(value, tuple):
         return ", ".join(map(str, value))
     if isinstance(value, tuple):

@@ -77,7 +77,10 @@ def change(
     name: Name,
     /,
     *,
-    in_flight: Annotated[str | None, Parameter(help="Calls at once; 0 pauses, none lifts the bound.")] = None,
+    in_flight: Annotated[
+        str | None,
+        Parameter(help="Calls at once, such as 400, or with other units: 400,5000:pages. 0 pauses, none lifts it."),
+    ] = None,
     window: Annotated[
         list[str] | None,
         Parameter(negative="", help="N/SECONDS or N/SECONDS:UNIT, such as 190/60; may be given again; none lifts all."),
@@ -131,7 +134,7 @@ def change(
         on_disconnect=on_disconnect,
     )
     if in_flight is not None:
-        values["in_flight"] = written.whole("--in-flight", in_flight)
+        values["in_flight"] = written.in_flight("--in-flight", in_flight)
     if not values:
         raise BadInput("Nothing is given to change.", remedy="Give --in-flight, --window, --preset or another field.")
     for_s = None if lasting is None else reading.duration("--for", lasting)

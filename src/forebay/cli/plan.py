@@ -54,7 +54,9 @@ EXAMPLES = (
 def plan(
     *,
     call_time: Annotated[str | None, Parameter(help="How long a call takes: 30, 500ms, 2m.")] = None,
-    in_flight: Annotated[int | None, Parameter(help="Calls at once.")] = None,
+    in_flight: Annotated[
+        str | None, Parameter(help="Calls at once, such as 400, or with other units: 400,5000:pages.")
+    ] = None,
     window: Annotated[
         list[str] | None,
         Parameter(negative="", help="N/SECONDS or N/SECONDS:UNIT, such as 190/60; may be given again."),
@@ -86,7 +88,7 @@ def plan(
         _show(made)
 
 
-def _limit(in_flight: int | None, window: list[str] | None, preset: str | None) -> Limit:
+def _limit(in_flight: str | None, window: list[str] | None, preset: str | None) -> Limit:
     from forebay.limits import written
     from forebay.model.limit import Limit
 
@@ -96,7 +98,7 @@ def _limit(in_flight: int | None, window: list[str] | None, preset: str | None) 
 
         fields |= find(preset).values
     if in_flight is not None:
-        fields["in_flight"] = in_flight
+        fields["in_flight"] = written.in_flight("--in-flight", in_flight)
     if window is not None:
         fields["windows"] = written.windows(window)
     if fields.get("in_flight") is None and not fields.get("windows"):

@@ -12,14 +12,17 @@ class Call:
     """Whoever has it may make the call; once nobody has it any more, its line gives it back.
 
     `at` is the store's instant of the grant, `late` how many milliseconds old the grant may be when the call starts,
-    and `heard_at` when this process heard of the grant.
+    `heard_at` when this process heard of the grant, and `units` what the call takes.
     """
 
-    __slots__ = ("__weakref__", "at", "heard_at", "id", "late", "line")
+    __slots__ = ("__weakref__", "at", "heard_at", "id", "late", "line", "units")
 
-    def __init__(self, line: Line, call_id: int, at: int, late: int, heard_at: float) -> None:
+    def __init__(  # noqa: PLR0917 - of its line only
+        self, line: Line, call_id: int, at: int, late: int, heard_at: float, units: dict[str, int]
+    ) -> None:
         self.line = line
         self.id = call_id
         self.at = at
         self.late = late
         self.heard_at = heard_at
+        self.units = units

@@ -110,7 +110,7 @@ class Desk:
     def _begin_share(self, terms: Terms) -> None:
         processes = self._processes(terms)
         if processes:
-            share = Share(self.limit, terms, processes, lambda: self.main.open_count)
+            share = Share(self.limit, terms, processes, lambda: self.main.open_count, self.main.open_units)
             self._spare = self._make(store=share)
             self._move(self.main, self._spare)
             emit("limit_shared", limit=self.limit, processes=processes, **share.bounds)

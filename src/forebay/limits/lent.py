@@ -285,7 +285,7 @@ class Lender:
         beyond = []
         for unit, count in sorted(took.items()):
             reserved = held.call["units"].get(unit, 0)
-            bounds = [bound["n"] for bound in terms["windows"] if bound["unit"] == unit]
+            bounds = [bound["n"] for bound in (*terms["windows"], *terms["in_flight_units"]) if bound["unit"] == unit]
             most = max(reserved, min([reserved * _BEYOND, *bounds]))
             if count > most:
                 raise BadInput(

@@ -100,7 +100,7 @@ class Line:
         self._dropped: deque[weakref.ref[Call]] = deque()
         self._restarts: dict[int, Waiter] = {}
         self._done: list[EndedCall] = []
-        self._cut_off: dict[int, float] = {}
+        self._cut_off: dict[int, tuple[float, dict[str, int]]] = {}
         self._returned_at = 0.0
         self._returned = False
         """Whether all of it is on its way already, so that the next request only confirms it."""
@@ -165,7 +165,14 @@ class Line:
     def open_count(self) -> int:
         """Calls that count: those that are held, and those that were cut off and the store does not know of yet."""
         now = steady()
-        return len(self._open) + sum(until > now for until in self._cut_off.values())
+        return len(self._open) + sum(until > now for until, _ in self._cut_off.values())
+
+    def open_units(self, unit: str) -> int:
+        """Return how much of a unit these calls take."""
+        now = steady()
+        calls = [call for each in [*self._open.values()] if (call := each()) is not None]
+        held = sum(call.units.get(unit, 0) for call in calls)
+        return held + sum(units.get(unit, 0) for until, units in [*self._cut_off.values()] if until > now)
 
     @property
     def wait(self) -> Wait | None:
@@ -256,7 +263,7 @@ class Line:
         ):
             now = steady()
             held_s = (call.late + terms["transit_ms"] + terms["call_timeout_ms"]) / 1000
-            self._cut_off[call_id] = now + held_s - self.age_s(call, now)
+            self._cut_off[call_id] = now + held_s - self.age_s(call, now), call.units
 
     @property
     def given_back(self) -> int:
@@ -485,7 +492,7 @@ class Line:
             party = self._parties.get(grant["run_id"])
             try:
                 ids = range(grant["first_call_id"], grant["first_call_id"] + grant["call_count"])
-                calls.extend(self._opened(call_id, grant, now) for call_id in ids)
+                calls.extend(self._opened(call_id, grant, now, party.units if party else {}) for call_id in ids)
                 self.progress.next = max(self.progress.next, grant["first_call_id"] + grant["call_count"])
                 self.progress.heard = grant["number"]
                 self.used += grant["call_count"]
@@ -518,8 +525,8 @@ class Line:
         if party is not None:
             self._drop_empty(party)
 
-    def _opened(self, call_id: int, grant: Grant, now: float) -> Call:
-        call = Call(self, call_id, grant["granted_at"], grant.get("max_age_ms", self._start), now)
+    def _opened(self, call_id: int, grant: Grant, now: float, units: dict[str, int]) -> Call:
+        call = Call(self, call_id, grant["granted_at"], grant.get("max_age_ms", self._start), now, units)
         self._open[call_id] = weakref.ref(call, self._drop)
         return call
 

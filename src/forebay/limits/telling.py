@@ -15,7 +15,7 @@ from forebay.observe import emit, wanted
 from forebay.observe.redact import mask_text
 from forebay.rules import cooldown, forecast, limit_state
 from forebay.rules.forecast import IN_FLIGHT, RAMP
-from forebay.rules.window_log import bound_text
+from forebay.rules.window_log import bound_text, in_flight_text
 from forebay.rules.window_log import name as window_name
 
 _MOST_ERROR = 300
@@ -39,6 +39,9 @@ def reason_text(desk: Desk, by: str) -> str:
     for bound in terms["windows"] if terms else ():
         if window_name(bound) == by:
             return bound_text(bound)
+    for unit_bound in terms["in_flight_units"] if terms else ():
+        if limit_state.in_flight_name(unit_bound) == by:
+            return in_flight_text(unit_bound)
     return by
 
 
@@ -76,13 +79,17 @@ def standing(desk: Desk) -> dict[str, object]:
     line = desk.line
     terms, answer = line.terms, line.answer
     if terms is None or answer is None:
-        return {"limit": desk.limit, "in_flight": "", "windows": ()}
+        return {"limit": desk.limit, "in_flight": "", "in_flight_units": (), "windows": ()}
     bound = terms["in_flight"]
     used = f"{line.used}/{bound}" if bound >= 0 else str(line.used)
     windows = tuple(
         f"{used}/{bound_text(each)}" for used, each in zip(answer["window_sums"], terms["windows"], strict=False)
     )
-    return {"limit": desk.limit, "in_flight": used, "windows": windows}
+    units = tuple(
+        f"{count}/{in_flight_text(each)}"
+        for count, each in zip(answer["in_flight_sums"], terms["in_flight_units"], strict=False)
+    )
+    return {"limit": desk.limit, "in_flight": used, "in_flight_units": units, "windows": windows}
 
 
 def acquired(desk: Desk, slot_id: str, waited_s: float, attempt: int) -> None:
@@ -144,7 +151,9 @@ def waiting(desk: Desk, before: Wait | None, wait: Wait) -> None:
     if IN_FLIGHT in wait["blocked_by"] and desk.line.is_full and _is_due(desk, IN_FLIGHT):
         emit("at_in_flight_capacity", **_waiting(desk, IN_FLIGHT, wait))
     for by in wait["blocked_by"]:
-        if "/" in by and _is_due(desk, by):
+        if by.startswith(f"{IN_FLIGHT}:") and _is_due(desk, by):
+            emit("at_in_flight_capacity", **_waiting(desk, by, wait))
+        elif "/" in by and _is_due(desk, by):
             emit("rate_limit_reached", window=reason_text(desk, by), **_waiting(desk, by, wait))
 
 

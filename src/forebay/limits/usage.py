@@ -30,6 +30,20 @@ class WindowUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitUsage:
+    """A unit of the calls in progress, and its bound."""
+
+    unit: str
+    n: int
+    used: int
+    free: int
+
+    @property
+    def utilisation(self) -> float:
+        return self.used / self.n if self.n else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
     """One call in progress: since when, what it works on, if its caller said so, and the task that makes it, if any."""
 
@@ -90,6 +104,7 @@ class Usage:
     in_flight: int
     cut_off: int
     free: int | None
+    units_in_flight: tuple[UnitUsage, ...]
     windows: tuple[WindowUsage, ...]
     waiting: int
     sessions: int
@@ -121,6 +136,8 @@ class Usage:
         made = asdict(self) | {"utilisation": self.utilisation}
         for window, each in zip(made["windows"], self.windows, strict=True):
             window["utilisation"] = each.utilisation
+        for unit, unit_usage in zip(made["units_in_flight"], self.units_in_flight, strict=True):
+            unit["utilisation"] = unit_usage.utilisation
         return made
 
 
@@ -141,6 +158,7 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         in_flight=used,
         cut_off=limit_state.cut_off_count(record),
         free=None if terms["in_flight"] < 0 else max(0, terms["in_flight"] - used),
+        units_in_flight=_units_in_flight(record, terms),
         windows=_windows(record, terms, now),
         waiting=waiting,
         sessions=sum(seat["ends_at"] > now for seat in record["sessions"].values()),
@@ -175,6 +193,14 @@ def _layers(record: Record, now: int) -> tuple[LayerUsage, ...]:
             note=layer["note"],
         )
         for layer in sorted(known, key=lambda each: limit_actions.LAYERS.index(each["name"]), reverse=True)
+    )
+
+
+def _units_in_flight(record: Record, terms: Terms) -> tuple[UnitUsage, ...]:
+    sums = limit_state.in_flight_sums(record, terms)
+    return tuple(
+        UnitUsage(unit=bound["unit"], n=bound["n"], used=used, free=max(0, bound["n"] - used))
+        for bound, used in zip(terms["in_flight_units"], sums.values(), strict=True)
     )
 
 

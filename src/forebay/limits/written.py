@@ -38,6 +38,31 @@ def whole(what: str, text: str) -> int | None:
     return _number(what, text, int, "a whole number, or none")
 
 
+def in_flight(what: str, text: str) -> int | dict[str, int | None] | None:
+    """400, none, or with bounds of other units: 400,5000:pages."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) == 1 and ":" not in parts[0]:
+        return whole(what, text)
+    bounds: dict[str, int | None] = {}
+    for part in parts:
+        count, _, unit = part.partition(":")
+        unit = unit.strip() or CALLS
+        if unit in bounds:
+            raise BadInput(f"{what} is {shown(text)}: it bounds {unit} twice.", remedy="Bound each unit once.")
+        bounds[unit] = _number(what, count, int, "whole numbers, such as 400,5000:pages")
+    return bounds
+
+
+def unit_bounds(what: str, text: str) -> dict[str, int]:
+    """5000:pages, or several with commas between them; `none` alone is no bound at all."""
+    if text.strip().lower() == _NONE:
+        return {}
+    bounds = in_flight(what, text)
+    if not isinstance(bounds, dict):
+        raise BadInput(f"{what} is {shown(text)}.", remedy="Write N:UNIT, such as 5000:pages, or none.")
+    return {unit: count for unit, count in bounds.items() if count is not None}
+
+
 def number(what: str, text: str) -> float:
     return _number(what, text, float, "seconds, such as 60 or 0.5")
 
@@ -56,7 +81,8 @@ def _number(what: str, text: str, kind: Callable[[str], Number], wanted: str) ->
 
 
 _READERS: dict[str, Callable[[str], object]] = {
-    "in_flight": lambda text: whole("in_flight", text),
+    "in_flight": lambda text: in_flight("in_flight", text),
+    "in_flight_units": lambda text: unit_bounds("in_flight_units", text),
     "windows": lambda text: windows([text]),
     "cooldown_s": steps,
     "breaker_after": lambda text: whole("breaker_after", text),
@@ -129,6 +155,6 @@ def checked(name: str, values: dict[str, Any]) -> dict[str, Any]:
                 f"Limit {name!r} has {shown(field)}, which is no field of one.", remedy=f"Fields: {', '.join(FIELDS)}."
             )
     # What is said together must hold together; a bound may come from elsewhere.
-    bounded = values.get("in_flight") is not None or values.get("windows")
+    bounded = values.get("in_flight") is not None or values.get("windows") or values.get("in_flight_units")
     Limit(name, **(values if bounded else {**values, "in_flight": 1}))
     return values

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.errors import BadInput
 from forebay.ids import shown
@@ -59,6 +59,10 @@ class Window:
 class Limit:
     """A budget of one provider account. What is not said is not bounded; 0 pauses it.
 
+    `in_flight` bounds the calls in progress. With a dict, such as `{"calls": 400, "pages": 5000}`, it also bounds other
+    units of the calls in progress, which are then in `in_flight_units`: a call counts the units that it names, from its
+    grant until it is over.
+
     `call_timeout_s` is the longest that a call of yours may take: a slot whose process died counts that long, since
     the provider may still work on it, unless `on_disconnect="stops"`.
 
@@ -80,13 +84,36 @@ class Limit:
     max_cooldown_s: float = 600.0
     breaker_after: int = 3
     share_processes: int | None = None
+    in_flight_units: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    if TYPE_CHECKING:  # `in_flight` takes more than it gives back
+
+        def __init__(  # noqa: PLR0917 - the fields
+            self,
+            name: str,
+            in_flight: int | Mapping[str, int] | None = None,
+            windows: Sequence[Window] = (),
+            call_timeout_s: float = 60.0,
+            lease_s: float = 15.0,
+            heartbeat_s: float = 0.0,
+            start_within_s: float = 0.25,
+            transit_s: float = 0.05,
+            when_store_down: Down = "wait",
+            on_disconnect: Disconnect = "continues",
+            cooldown_s: tuple[float, ...] = ...,
+            max_cooldown_s: float = 600.0,
+            breaker_after: int = 3,
+            share_processes: int | None = None,
+            in_flight_units: Mapping[str, int] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         check_name("limit", self.name)
-        if self.in_flight is not None:
-            _bound("in_flight", self.in_flight)
+        in_flight, units = split_in_flight(self.in_flight, self.in_flight_units)
+        object.__setattr__(self, "in_flight", in_flight)
+        object.__setattr__(self, "in_flight_units", units)
         object.__setattr__(self, "windows", _windows(self.windows))
-        if self.in_flight is None and not self.windows:
+        if self.in_flight is None and not self.windows and not self.in_flight_units:
             raise BadInput(
                 f"Limit {self.name!r} bounds nothing.", remedy="Give it in_flight=…, windows=[Window(…)], or both."
             )
@@ -110,6 +137,21 @@ class Limit:
                 "one lost beat or two would free its slots.",
                 remedy=f"Raise lease_s to at least {self.heartbeat_s * _BEATS:g}, or leave heartbeat_s out.",
             )
+
+
+def split_in_flight(in_flight: object, units: object) -> tuple[int | None, dict[str, int]]:
+    """Return the bound of calls in progress, and those of other units; a dict in `in_flight` has all of them."""
+    if isinstance(in_flight, Mapping):
+        bounds = {**in_flight}
+        in_flight, units = bounds.pop(CALLS, None), bounds
+    calls = None if in_flight is None else _bound("in_flight", in_flight)
+    if not isinstance(units, Mapping):
+        raise BadInput(f"in_flight_units is {shown(units)}.", remedy='Give a dict, such as {"pages": 5000}.')
+    if CALLS in units:
+        raise BadInput("in_flight_units bounds calls.", remedy="Bound calls by in_flight.")
+    if len(units) > MAX_WINDOWS:
+        raise BadInput(f"{len(units)} units are bounded in flight.", remedy=f"Bound at most {MAX_WINDOWS}.")
+    return calls, {check_name("unit", unit): _bound(f"in_flight of {unit}", units[unit]) for unit in sorted(units)}
 
 
 def usual_heartbeat_s(lease_s: float) -> float:

@@ -18,13 +18,22 @@ class WindowBound(TypedDict):
     unit: str
 
 
-class Terms(TypedDict):
-    """A limit's definition as the rules need it. `in_flight` is -1 where nothing bounds it.
+class UnitBound(TypedDict):
+    """At most `n` of a unit in all calls in progress."""
 
+    n: int
+    unit: str
+
+
+class Terms(TypedDict):
+    """A limit's definition as the rules need it. `in_flight` bounds calls in progress; -1 where nothing bounds them.
+
+    `in_flight_units` bounds other units of the calls in progress.
     `share_processes`: how many processes share the limit while the store is gone, 0 where nobody said.
     """
 
     in_flight: int
+    in_flight_units: list[UnitBound]
     windows: list[WindowBound]
     call_timeout_ms: int
     lease_ms: int
@@ -164,14 +173,15 @@ class TenantReport(TypedDict):
 class Rest(TypedDict):
     """What a record that a step works on leaves out: sessions of whom the step needs to know only these numbers.
 
-    `in_flight_count`, `cut_off_count`: their calls, and those of them that were cut off; `latest_call_until`: when the
-    last of their calls is over. `session_count`: those that are alive; `caller_count`: their waiting callers, and
-    `run_count` of how many runs these are. `before_count`: how many of these runs stand before the asker's first one.
-    `horizon`: the virtual start and the arrival number of the last place before which no run is missing that may be
-    served, empty where all of those are there.
+    `in_flight_count`, `cut_off_count`: their calls, and those of them that were cut off; `in_flight_sums`: the units of
+    these calls; `latest_call_until`: when the last of them is over. `session_count`: those that are alive;
+    `caller_count`: their waiting callers, and `run_count` of how many runs these are. `before_count`: how many of these
+    runs stand before the asker's first one. `horizon`: the virtual start and the arrival number of the last place
+    before which no run is missing that may be served, empty where all of those are there.
     """
 
     in_flight_count: int
+    in_flight_sums: dict[str, int]
     cut_off_count: int
     latest_call_until: int
     session_count: int
@@ -301,11 +311,12 @@ class Answer(TypedDict):
     `session_lost`: 1 where the store did not know the session. `grants`: all that was not confirmed. `waits` has one
     entry, or none when nobody of the session waits. `terms` has one entry when the process knows others.
     `woken_session_ids`: sessions that were given something just now. `other_caller_count`: callers of other sessions
-    that wait. `session_count`: sessions that are alive. `in_flight_count` and `window_sums`: calls in progress, and
-    what each window counts; `cut_off_count`: how many of the calls in progress were cut off. `clock_offset_ms`: of the
-    store's clock; instants of another offset cannot be compared with. `shut_for_ms`: for how long a pause, a cool-down
-    or a loss keeps everybody out; `cooldown_level` and `cooldown_began_at`: of the last cool-down. `has_more`: 1 where
-    the step left something undone, so that asking again at once continues with it.
+    that wait. `session_count`: sessions that are alive. `in_flight_count`, `in_flight_sums` and `window_sums`: calls in
+    progress, how much of each bounded unit these take, and what each window counts; `cut_off_count`: how many of the
+    calls in progress were cut off. `clock_offset_ms`: of the store's clock; instants of another offset cannot be
+    compared with. `shut_for_ms`: for how long a pause, a cool-down or a loss keeps everybody out; `cooldown_level` and
+    `cooldown_began_at`: of the last cool-down. `has_more`: 1 where the step left something undone, so that asking again
+    at once continues with it.
     """
 
     status: str
@@ -322,6 +333,7 @@ class Answer(TypedDict):
     other_caller_count: int
     session_count: int
     in_flight_count: int
+    in_flight_sums: list[int]
     window_sums: list[int]
     cooldown_level: int
     cut_off_count: int

@@ -13,7 +13,7 @@ _DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _TASK = ("task_id", "kind", "attempt")
 _ENDED = (*_TASK, "job_id", "chunk")
 _CHUNK = ("job_id", "index", "page_start", "page_end")
-_LIMIT = ("limit", "in_flight", "windows")
+_LIMIT = ("limit", "in_flight", "in_flight_units", "windows")
 _WAITING = (*_LIMIT, "wait_s", "ahead", "attempt", "suppressed")
 
 
@@ -176,7 +176,7 @@ EVENTS: dict[str, Event] = {
     "limit_shared": Event(
         _WARNING,
         "This process continues with its share of a limit whose store is gone: the bounds it may use.",
-        ("limit", "processes", "in_flight", "windows"),
+        ("limit", "processes", "in_flight", "in_flight_units", "windows"),
     ),
     "limit_unusable": Event(
         _WARNING,

@@ -136,6 +136,7 @@ def _renew(seat: LimitSession, ask: Ask, terms: Terms, now: int) -> None:
 def _fill_in(answer: Answer, record: Record, seat: LimitSession, terms: Terms, now: int) -> None:
     answer["other_caller_count"] = state.waiting_count(record) - sum(run["caller_count"] for run in seat["runs"])
     answer["in_flight_count"] = state.in_flight(record)
+    answer["in_flight_sums"] = [*state.in_flight_sums(record, terms).values()]
     answer["window_sums"] = [state.log_of(record, logs.name(bound))["sum"] for bound in terms["windows"]]
     answer["cooldown_level"] = record["cooldown"]["level"]
     answer["cut_off_count"] = state.cut_off_count(record)
@@ -163,6 +164,7 @@ def _answer(record: Record, seat: LimitSession, now: int, status: str = "ok") ->
         "other_caller_count": 0,
         "session_count": state.session_count(record),
         "in_flight_count": 0,
+        "in_flight_sums": [],
         "window_sums": [],
         "cooldown_level": 0,
         "cut_off_count": 0,
@@ -203,7 +205,7 @@ def _notice_loss(record: Record, ask: Ask, terms: Terms, now: int) -> None:
         # Some of these calls were given back since, and nobody would do it again; until then all of them are over.
         record["held_back_until"] = max(record["held_back_until"], state.rest_of(record)["latest_call_until"])
         if "rest" in record:
-            record["rest"] = record["rest"] | {"in_flight_count": 0, "cut_off_count": 0}
+            record["rest"] = record["rest"] | {"in_flight_count": 0, "in_flight_sums": {}, "cut_off_count": 0}
         for other in record["sessions"].values():
             for call in other["calls"]:
                 record["held_back_until"] = max(record["held_back_until"], call["call_until"])
@@ -221,9 +223,12 @@ def _finish(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int
                 cooldown.ended(record, terms, "failed", call["granted_at"], now)
             state.uncount(record, call["units"], call["granted_at"], now)
             continue
+        reserved = call["units"]
         failed = done["outcome"] == TIMED_OUT
         cooldown.ended(record, terms, "failed" if failed else done["outcome"], call["granted_at"], now)
         if failed or done["outcome"] == CUT_OFF:
+            # In flight it counts what it took, if that is known.
+            call["units"] = call["units"] | done["units"]
             _cut_off(record, ask["session_id"], seat["label"], call, terms)
         else:
             took = now - call["granted_at"]
@@ -231,7 +236,7 @@ def _finish(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int
                 took if record["mean_call_ms"] == 0 else record["mean_call_ms"] + (took - record["mean_call_ms"]) // 8
             )
         for unit, used in sorted(done["units"].items()):
-            more = used - call["units"].get(unit, 0)
+            more = used - reserved.get(unit, 0)
             if more > 0:
                 state.count(record, {unit: more}, now)
             elif more < 0:
@@ -276,7 +281,7 @@ def cost(units: dict[str, int], terms: Terms) -> int:
     most = 1
     if terms["in_flight"] > 0:
         most = max(most, int(SCALE / terms["in_flight"]))
-    for bound in terms["windows"]:
+    for bound in (*terms["windows"], *terms["in_flight_units"]):
         if bound["n"] > 0:
             most = max(most, int(units.get(bound["unit"], 0) * SCALE / bound["n"]))
     return min(most, SCALE)
@@ -329,6 +334,16 @@ class _Head(NamedTuple):
     starts_at: int
 
 
+class _Used(NamedTuple):
+    """Calls in flight, and how much of each bounded unit they take."""
+
+    calls: int
+    units: dict[str, int]
+
+    def with_call(self, units: dict[str, int]) -> _Used:
+        return _Used(self.calls + 1, {unit: used + units.get(unit, 0) for unit, used in self.units.items()})
+
+
 class _Served(NamedTuple):
     """What a step granted: the other sessions that got something, and whether more is to do.
 
@@ -350,21 +365,21 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
     unconfirmed = unconfirmed[: state.HEADS]
     last = state.order(heads[-1]) if len(line) > state.HEADS else state.horizon(record)
     waiting = [*heads]
-    used = state.in_flight(record)
+    used = _Used(state.in_flight(record), state.in_flight_sums(record, terms))
     head: _Head | None = None
     woken: list[str] = []
     granted_count = 0
     shut = state.gate(record, terms, now)[1] > now
-    while waiting and not shut and granted_count < state.MOST_GRANTS and _has_room(record, terms, used, now):
+    while waiting and not shut and granted_count < state.MOST_GRANTS and _has_room(record, terms, used.calls, now):
         place = waiting[0]
         run = place.run
-        if not _fits(record, terms, run) or (head and not _spares(record, terms, run, head, used)):
+        if not _fits(record, terms, run, used) or (head and not _spares(record, terms, run, head, used)):
             if head is None:
                 head = _Head(run["units"], now + state.windows_free_in(record, terms, run["units"], now))
             del waiting[0]
             continue
         _grant(record, place, terms, now, more=place.sid in woken)
-        used += 1
+        used = used.with_call(run["units"])
         granted_count += 1
         if place.sid not in woken:
             woken.append(place.sid)
@@ -381,7 +396,7 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
     return _Served(
         sorted(name for name in woken if name != sid),
         Places([*heads, *unconfirmed], are_all=last is None and max(len(heads), len(unconfirmed)) < state.HEADS),
-        granted_count > 0 and (bool(waiting) or last is not None) and _has_room(record, terms, used, now),
+        granted_count > 0 and (bool(waiting) or last is not None) and _has_room(record, terms, used.calls, now),
     )
 
 
@@ -398,16 +413,25 @@ def _has_room(record: Record, terms: Terms, used: int, now: int) -> bool:
     return not 0 <= terms["in_flight"] <= used and cooldown.room(record, terms, now) > 0
 
 
-def _fits(record: Record, terms: Terms, run: WaitingRun) -> bool:
+def _fits(record: Record, terms: Terms, run: WaitingRun, used: _Used) -> bool:
+    for unit_bound in terms["in_flight_units"]:
+        need = run["units"].get(unit_bound["unit"], 0)
+        if need > 0 and used.units[unit_bound["unit"]] + need > unit_bound["n"]:
+            return False
     for bound in terms["windows"]:
         if state.log_of(record, logs.name(bound))["sum"] + run["units"].get(bound["unit"], 0) > bound["n"]:
             return False
     return True
 
 
-def _spares(record: Record, terms: Terms, run: WaitingRun, head: _Head, used: int) -> bool:
+def _spares(record: Record, terms: Terms, run: WaitingRun, head: _Head, used: _Used) -> bool:
     """Whether the head can still start when it could, with this one before it."""
-    if 0 <= terms["in_flight"] < used + 2 or record["cooldown"]["ramp_began_at"] != 0:
+    for unit_bound in terms["in_flight_units"]:
+        unit = unit_bound["unit"]
+        need = run["units"].get(unit, 0)
+        if need > 0 and used.units[unit] + need + head.units.get(unit, 0) > unit_bound["n"]:
+            return False
+    if 0 <= terms["in_flight"] < used.calls + 2 or record["cooldown"]["ramp_began_at"] != 0:
         return False
     for bound in terms["windows"]:
         log = state.log_of(record, logs.name(bound))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.model.limit_record import Answer, Record, Terms, Wait, WaitingRun
+from forebay.model.limit_record import Answer, Record, Terms, UnitBound, Wait, WaitingRun
 from forebay.rules import cooldown
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
@@ -14,7 +14,7 @@ POLL = 5 * SECOND
 UNKNOWN = SECOND  # to wait for calls of which none has ended yet
 GRACE = 50
 EXACT_GRACE = 10
-IN_FLIGHT = "in_flight"
+IN_FLIGHT = state.IN_FLIGHT
 RAMP = "ramp"
 TOO_LARGE = "too_large"
 _FAR_S = state.FOREVER / 2000
@@ -63,6 +63,11 @@ def foretold(
     if release_in >= 0:
         by.append(IN_FLIGHT)
         eta = max(eta, _ended_in(record, terms, ahead.calls, release_in, now) if ends else release_in)
+    for unit_bound in terms["in_flight_units"]:
+        taken_in = _units_released_in(record, terms, unit_bound, ahead, units)
+        if taken_in >= 0:
+            by.append(state.in_flight_name(unit_bound))
+            eta = max(eta, taken_in)
     for bound in terms["windows"]:
         need = ahead.units.get(bound["unit"], 0) + units.get(bound["unit"], 0)
         if need > 0 and bound["n"] > 0:
@@ -81,6 +86,17 @@ def _release_in(record: Record, terms: Terms, ahead: int) -> int:
         return -1
     mean = record["mean_call_ms"] if record["mean_call_ms"] > 0 else terms["call_timeout_ms"]
     return mean * releases // terms["in_flight"]
+
+
+def _units_released_in(record: Record, terms: Terms, bound: UnitBound, ahead: Ahead, units: dict[str, int]) -> int:
+    """When as much of a unit has been given back as a call needs after those ahead, by the mean call; -1 if now."""
+    unit = bound["unit"]
+    need = units.get(unit, 0)
+    missing = state.in_flight_sum(record, unit) + ahead.units.get(unit, 0) + need - bound["n"]
+    if need <= 0 or bound["n"] <= 0 or missing <= 0:
+        return -1
+    mean = record["mean_call_ms"] if record["mean_call_ms"] > 0 else terms["call_timeout_ms"]
+    return mean * missing // bound["n"]
 
 
 def _ended_in(record: Record, terms: Terms, ahead: int, by_mean: int, now: int) -> int:
@@ -183,9 +199,17 @@ def _ask_again_in(record: Record, sid: str, terms: Terms, units: dict[str, int],
         free_in = state.windows_free_in(record, terms, units, now)
         if free_in > 0:
             again = min(again, free_in)
-        if 0 <= terms["in_flight"] <= state.in_flight(record):
+        if 0 <= terms["in_flight"] <= state.in_flight(record) or _lacks_units(record, terms, units):
             again = min(again, _next_end_at(record, sid, now) - now)
     return max(1, again)
+
+
+def _lacks_units(record: Record, terms: Terms, units: dict[str, int]) -> bool:
+    """Return whether calls in flight take so much of a unit that a call of these units does not fit beside them."""
+    return any(
+        units.get(bound["unit"], 0) > max(0, bound["n"] - state.in_flight_sum(record, bound["unit"]))
+        for bound in terms["in_flight_units"]
+    )
 
 
 def _next_end_at(record: Record, sid: str, now: int) -> int:

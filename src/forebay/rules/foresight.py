@@ -113,7 +113,7 @@ class Outlook:
         if by == forecast.IN_FLIGHT:
             used = f"{limit_state.in_flight(self.record)}/{self.terms['in_flight']}"
             return Gate(reason=WaitReason.LIMIT, text=f"{named} has {used} calls in flight", binds=f"in_flight {used}")
-        return self._full_window(by, named, units, at)
+        return self._full_units(by, named, units) or self._full_window(by, named, units, at)
 
     def _paused(self, named: str, at: float) -> Gate:
         reason, binds = WaitReason.PAUSED, f"pause of {self.name}"
@@ -126,6 +126,14 @@ class Outlook:
             return Gate(reason=reason, text=text, until=until, binds=binds, paused_by=by, note=note)
         text = f"{named} is paused, because a bound of it is 0: see `forebay limits show {self.name}`"
         return Gate(reason=reason, text=text, binds=binds)
+
+    def _full_units(self, by: str, named: str, units: dict[str, int]) -> Gate | None:
+        for bound in self.terms["in_flight_units"]:
+            if limit_state.in_flight_name(bound) == by:
+                used = f"{limit_state.in_flight_sum(self.record, bound['unit'])}/{bound['n']}"
+                text = f"{named} has {used} {bound['unit']} in flight, and the next call takes {units[bound['unit']]}"
+                return Gate(reason=WaitReason.LIMIT, text=text, binds=f"{by} {used}")
+        return None
 
     def _full_window(self, by: str, named: str, units: dict[str, int], at: float) -> Gate:
         for bound in self.terms["windows"]:

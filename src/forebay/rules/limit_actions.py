@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from forebay.errors import BadInput
 from forebay.ids import shown
-from forebay.model.limit import FIELDS, Limit, Window
+from forebay.model.limit import FIELDS, Limit, Window, split_in_flight
 from forebay.model.limit_record import Era, Layer, Record, Terms
 from forebay.rules import cooldown, limit_state
 from forebay.rules import window_log as logs
@@ -31,6 +31,11 @@ def checked(values: dict[str, Any]) -> dict[str, object]:
         if name not in FIELDS:
             raise BadInput(f"A limit has no {shown(name)}.", remedy=f"It has: {', '.join(FIELDS)}.")
     stored: dict[str, object] = dict(values)
+    if isinstance(values.get("in_flight"), Mapping) or "in_flight_units" in values:
+        in_flight, units = split_in_flight(values.get("in_flight"), values.get("in_flight_units", {}))
+        stored["in_flight_units"] = units
+        if "in_flight" in values:
+            stored["in_flight"] = in_flight
     if "windows" in values:
         windows = Limit("windows", in_flight=1, windows=_windows(values["windows"])).windows
         stored["windows"] = [[window.n, window.per_s, window.unit] for window in windows]
@@ -79,6 +84,7 @@ def terms_of(limit: Limit) -> Terms:
     """In whole milliseconds, never shorter than was said."""
     return {
         "in_flight": -1 if limit.in_flight is None else limit.in_flight,
+        "in_flight_units": [{"n": n, "unit": unit} for unit, n in limit.in_flight_units.items()],
         "windows": [{"n": window.n, "per_ms": _ms(window.per_s), "unit": window.unit} for window in limit.windows],
         "call_timeout_ms": _ms(limit.call_timeout_s),
         "lease_ms": _ms(limit.lease_s),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from forebay.model.limit_record import Record, Rest, Terms, WaitingRun, WindowLog
+from forebay.model.limit import CALLS
+from forebay.model.limit_record import GrantedCall, Record, Rest, Terms, UnitBound, WaitingRun, WindowLog
 from forebay.rules import cooldown
 from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
@@ -20,9 +22,11 @@ LATE = 2 * SECOND
 FOREVER = 1 << 45
 PAUSED = "paused"
 RELEARNING = "relearning"
+IN_FLIGHT = "in_flight"
 _CUT_OFF = ":cut_off"
 _NOTHING: Rest = {
     "in_flight_count": 0,
+    "in_flight_sums": {},
     "cut_off_count": 0,
     "latest_call_until": 0,
     "session_count": 0,
@@ -220,6 +224,32 @@ def in_flight(record: Record) -> int:
     return rest_of(record)["in_flight_count"] + sum([len(seat["calls"]) for seat in record["sessions"].values()])
 
 
+def in_flight_sum(record: Record, unit: str) -> int:
+    """Return how much of a unit the calls in progress take."""
+    calls = [call["units"].get(unit, 0) for session in record["sessions"].values() for call in session["calls"]]
+    return rest_of(record)["in_flight_sums"].get(unit, 0) + sum(calls)
+
+
+def units_of(calls: Iterable[GrantedCall]) -> dict[str, int]:
+    """Return how much calls take together of each unit but calls."""
+    sums: dict[str, int] = {}
+    for call in calls:
+        for unit, count in call["units"].items():
+            if unit != CALLS and count > 0:
+                sums[unit] = sums.get(unit, 0) + count
+    return sums
+
+
+def in_flight_sums(record: Record, terms: Terms) -> dict[str, int]:
+    """Return the same for each unit whose calls in progress are bounded."""
+    return {bound["unit"]: in_flight_sum(record, bound["unit"]) for bound in terms["in_flight_units"]}
+
+
+def in_flight_name(bound: UnitBound) -> str:
+    """Return what says that a call waits for this bound."""
+    return f"{IN_FLIGHT}:{bound['unit']}"
+
+
 def cut_off_sid(sid: str) -> str:
     """The session that holds a session's calls that were cut off: one that has ended, and that nobody can open."""
     return sid + _CUT_OFF
@@ -242,7 +272,7 @@ def gate(record: Record, terms: Terms, now: int) -> tuple[str, int]:
         return PAUSED, record["paused_until"] or FOREVER
     if terms["in_flight"] == 0:
         return PAUSED, FOREVER
-    for bound in terms["windows"]:
+    for bound in (*terms["windows"], *terms["in_flight_units"]):
         if bound["n"] == 0:
             return PAUSED, FOREVER
     if cool["ends_at"] > now and cool["ends_at"] >= record["held_back_until"]:
@@ -306,8 +336,11 @@ def rank(record: Record, terms: Terms, tag: int) -> int:
 
 def too_large(terms: Terms, units: dict[str, int]) -> bool:
     """Whether it could never be granted; such a one holds up nobody."""
-    for bound in terms["windows"]:  # noqa: SIM110 - asked of every place in line, mostly without windows
+    for bound in terms["windows"]:
         if 0 < bound["n"] < units.get(bound["unit"], 0):
+            return True
+    for unit_bound in terms["in_flight_units"]:  # noqa: SIM110 - asked of every place in line, mostly without any
+        if 0 < unit_bound["n"] < units.get(unit_bound["unit"], 0):
             return True
     return False
 

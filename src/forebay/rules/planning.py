@@ -102,10 +102,10 @@ def width_s(limit: Limit, window: Window) -> float:
 
 def _taken(limit: Limit, units: Mapping[str, int] | None) -> dict[str, int]:
     taken = check_units(units)
-    known = {CALLS, *(window.unit for window in limit.windows)}
+    known = {CALLS, *(window.unit for window in limit.windows), *limit.in_flight_units}
     for unit in taken:
         if unit not in known:
-            raise NeverFits(f"No window counts {unit!r}.", remedy=f"Counted are: {', '.join(sorted(known))}.")
+            raise NeverFits(f"No bound counts {unit!r}.", remedy=f"Counted are: {', '.join(sorted(known))}.")
     for window in limit.windows:
         if window.unit not in taken:
             raise BadInput(
@@ -115,6 +115,17 @@ def _taken(limit: Limit, units: Mapping[str, int] | None) -> dict[str, int]:
         if window.n < taken[window.unit]:
             raise NeverFits(
                 f"A call of {taken[window.unit]} {window.unit} never fits into {window}.",
+                remedy="Make smaller calls, or raise the limit.",
+            )
+    for unit, n in limit.in_flight_units.items():
+        if unit not in taken:
+            raise BadInput(
+                f"How many {unit} a call takes is not known, and they are bounded in flight.",
+                remedy=f"Give units: {unit}=….",
+            )
+        if n < taken[unit]:
+            raise NeverFits(
+                f"A call of {taken[unit]} {unit} never fits into {n} {unit} in flight.",
                 remedy="Make smaller calls, or raise the limit.",
             )
     if limit.in_flight == 0:
@@ -132,11 +143,22 @@ def _paces(limit: Limit, call_s: float, taken: Mapping[str, int], callers: int |
     paces: dict[str, float] = {}
     if limit.in_flight is not None:
         paces[IN_FLIGHT] = limit.in_flight / call_s
+    for unit, n in limit.in_flight_units.items():
+        paces[_in_flight_name(unit)] = _in_flight(n, unit, taken) / call_s
     for window in limit.windows:
         paces[str(window)] = _each(window, taken) / width_s(limit, window)
     if callers is not None:
         paces[CALLERS] = check_count("callers", callers, least=1) / call_s
     return paces
+
+
+def _in_flight_name(unit: str) -> str:
+    return f"{IN_FLIGHT}:{unit}"
+
+
+def _in_flight(n: int, unit: str, taken: Mapping[str, int]) -> int:
+    """Return how many calls may be in progress by the bound of a unit."""
+    return n // taken[unit] if taken[unit] else MAX_N
 
 
 def _crossovers(limit: Limit, taken: Mapping[str, int]) -> tuple[Crossover, ...]:
@@ -156,6 +178,8 @@ def _raised(limit: Limit, call_s: float, taken: Mapping[str, int], paces: Mappin
     pace = others[following]
     if binding in {IN_FLIGHT, CALLERS}:
         needed = _up(pace * call_s)
+    elif binding.startswith(f"{IN_FLIGHT}:"):
+        needed = _up(pace * call_s) * taken[binding.partition(":")[2]]
     else:
         window = next(each for each in limit.windows if str(each) == binding)
         needed = _up(pace * width_s(limit, window)) * taken[window.unit]
@@ -167,6 +191,8 @@ def _total(limit: Limit, call_s: float, taken: Mapping[str, int], calls: int, ca
     needs: dict[str, float] = {"call time": call_s}
     if limit.in_flight is not None:
         needs[IN_FLIGHT] = calls * call_s / limit.in_flight
+    for unit, n in limit.in_flight_units.items():
+        needs[_in_flight_name(unit)] = calls * call_s / _in_flight(n, unit, taken)
     for window in limit.windows:
         rounds = -(-calls // _each(window, taken)) - 1
         if rounds:

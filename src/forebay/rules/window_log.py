@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.model.limit_record import Terms, WindowBound, WindowLog
+from forebay.model.limit_record import Terms, UnitBound, WindowBound, WindowLog
 
 MAX_ENTRIES = 512
 
@@ -13,6 +13,10 @@ def name(bound: WindowBound) -> str:
 
 def bound_text(bound: WindowBound) -> str:
     return f"{bound['n']} {bound['unit']} per {bound['per_ms'] / 1000:g} s"
+
+
+def in_flight_text(bound: UnitBound) -> str:
+    return f"{bound['n']} {bound['unit']} in flight"
 
 
 def width(bound: WindowBound, terms: Terms) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -210,6 +210,9 @@ class WindowShape(BaseModel):
     unit: str = Field("calls", pattern=r"^[a-z0-9_.-]{1,64}$")
 
 
+Bounded: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
+
+
 class LimitOrder(BaseModel):
     """Some fields of a limit; with `for_s` they hold for that long, else until they are changed again."""
 
@@ -221,7 +224,10 @@ class LimitOrder(BaseModel):
         },
     )
 
-    in_flight: int | None = Field(None, ge=0, le=1_000_000_000, strict=True, description="0 pauses the limit.")
+    in_flight: Bounded | dict[str, Bounded] | None = Field(
+        None,
+        description='Calls at once; 0 pauses the limit. Also bounds of other units: {"calls": 400, "pages": 5000}.',
+    )
     windows: list[WindowShape] | None = Field(None, max_length=8)
     call_timeout_s: float | None = Field(None, gt=0, le=86_400)
     start_within_s: float | None = Field(

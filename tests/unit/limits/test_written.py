@@ -122,3 +122,29 @@ def test_a_variable_that_cannot_be_used_is_named(variable: str, value: str) -> N
         written.from_environment({variable: value})
     assert_helpful(caught.value)
     assert variable in caught.value.what
+
+
+def test_bounds_of_units_in_flight_are_written_beside_that_of_calls() -> None:
+    assert written.in_flight("in_flight", "400") == 400
+    assert written.in_flight("in_flight", "none") is None
+    assert written.in_flight("in_flight", "400, 5000:pages") == {"calls": 400, "pages": 5000}
+    assert written.in_flight("in_flight", "5000:pages") == {"pages": 5000}
+    assert written.unit_bounds("in_flight_units", "5000:pages,9:words") == {"pages": 5000, "words": 9}
+    assert written.unit_bounds("in_flight_units", "none") == {}
+
+
+@pytest.mark.parametrize("text", ["400,500", "x:pages", "5:pages,6:pages", ":pages", "400,none"])
+def test_what_is_not_a_bound_in_flight_is_refused(text: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        written.in_flight("in_flight", text)
+    assert_helpful(caught.value)
+
+
+def test_a_table_and_a_variable_may_bound_units_in_flight() -> None:
+    table = {"in_flight": {"calls": 400, "pages": 5000}}
+    assert written.from_table("adobe", table) == table
+    environ = {"FOREBAY_LIMIT_ADOBE_IN_FLIGHT": "400,5000:pages", "FOREBAY_LIMIT_LLM_IN_FLIGHT_UNITS": "9:pages"}
+    assert written.from_environment(environ) == {"adobe": table, "llm": {"in_flight_units": {"pages": 9}}}
+    for wrong in ({"pages": -1}, {"Pages!": 1}, {"pages": True}):
+        with pytest.raises(BadInput):
+            written.from_table("adobe", {"in_flight": wrong})

@@ -156,6 +156,7 @@ def test_a_record_without_terms_is_no_limit() -> None:
         "woken_session_ids": [],
         "grants": [],
         "window_sums": [],
+        "in_flight_sums": [],
     }
     numbers = dict.fromkeys(
         (

@@ -39,10 +39,24 @@ def test_a_definition_is_kept_by_what_differs_from_the_defaults() -> None:
 
 
 def test_a_definition_comes_back_as_it_was() -> None:
-    limit = Limit("api", 5, (Window(9, 60.0),), 7.0, 30.0, 2.0, 0.1, 0.2, "share", "stops", (1.0, 9.0), 30.0, 2, 4)
+    usual = (7.0, 30.0, 2.0, 0.1, 0.2, "share", "stops", (1.0, 9.0), 30.0, 2, 4)
+    limit = Limit("api", 5, (Window(9, 60.0),), *usual, {"pages": 9})  # type: ignore[arg-type]
     values = limit_actions.values_of(limit)
     assert values.keys() == {*FIELDS}
     assert limit_actions.limit_of("api", [layer() | {"values": values}], NOW) == limit
+
+
+def test_in_flight_bounds_of_units_are_fields_of_their_own() -> None:
+    bounds = {"calls": 5, "words": 7, "pages": 9}
+    assert limit_actions.checked({"in_flight": bounds}) == {
+        "in_flight": 5,
+        "in_flight_units": {"pages": 9, "words": 7},
+    }
+    assert limit_actions.checked({"in_flight": {"pages": 9}}) == {"in_flight": None, "in_flight_units": {"pages": 9}}
+    assert limit_actions.checked({"in_flight": 5}) == {"in_flight": 5}
+    terms = limit_actions.terms_of(Limit("api", bounds))
+    assert (terms["in_flight"], terms["in_flight_units"]) == (5, [{"n": 9, "unit": "pages"}, {"n": 7, "unit": "words"}])
+    assert limit_actions.terms_of(Limit("api", {"pages": 9}))["in_flight"] == -1
 
 
 def test_an_unknown_field_is_refused_by_name() -> None:
@@ -103,6 +117,7 @@ def test_terms_are_whole_milliseconds_never_shorter_than_was_said() -> None:
     )
     assert limit_actions.terms_of(limit) == {
         "in_flight": -1,
+        "in_flight_units": [],
         "windows": [{"n": 9, "per_ms": 2, "unit": "pages"}],
         "call_timeout_ms": 100,
         "lease_ms": 300,

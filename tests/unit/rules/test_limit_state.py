@@ -21,6 +21,7 @@ def part_of(record: Record, **rest: Any) -> Record:  # noqa: ANN401 - of a rest
     """The record as a store reads it that left out other sessions."""
     nothing = {
         "in_flight_count": 0,
+        "in_flight_sums": {},
         "cut_off_count": 0,
         "latest_call_until": 0,
         "session_count": 0,

@@ -30,6 +30,7 @@ def problems(reply: bytes) -> list[str]:
     sums = {name: sum(log["entries"][1::2]) for name, log in record["window_logs"].items()}
     if (counts["window_sums"] or {}) != sums:
         wrong.append(f"the header sums up {counts['window_sums']}, not {sums}")
+    wrong += _wrong_units(record, counts)
     if ends != (dues := {sid: seat["due_at"] for sid, seat in record["sessions"].items()}):
         wrong.append(f"sessions are due at {ends}, not {dues}")
     for name, found, silent in (("line", line, False), ("unconfirmed", unconfirmed, True)):
@@ -48,6 +49,12 @@ def problems(reply: bytes) -> list[str]:
     if tails != (kept := {key: tail["run_count"] for key, tail in record["tails"].items()}):
         wrong.append(f"the tails are of {kept}, not {tails}")
     return wrong
+
+
+def _wrong_units(record: Record, counts: dict[str, Any]) -> list[str]:
+    units = state.units_of(call for session in record["sessions"].values() for call in session["calls"])
+    found = counts["in_flight_sums"] or {}
+    return [] if found == units else [f"the header counts {found} in flight, not {units}"]
 
 
 def _counts(record: Record) -> dict[str, int]:

@@ -71,7 +71,7 @@ def answer_of(reply: bytes) -> Answer:
     ) = map(int, _NUMBERS.unpack_from(reply))
     found: Any = json.loads(reply[_NUMBERS.size :].decode())  # twice as fast as from bytes
     status, *lists = found
-    grants, restamps, waits, terms, woken, sums = (each or [] for each in lists)
+    grants, restamps, waits, terms, woken, sums, unit_sums = (each or [] for each in lists)
     for each in terms:
         _fill_terms(each)
     return {
@@ -89,6 +89,7 @@ def answer_of(reply: bytes) -> Answer:
         "other_caller_count": other_callers,
         "session_count": sessions,
         "in_flight_count": in_flight,
+        "in_flight_sums": unit_sums,
         "window_sums": sums,
         "cooldown_level": level,
         "cut_off_count": cut_off,
@@ -156,4 +157,5 @@ def record_of(text: bytes) -> Record:
 
 def _fill_terms(terms: Terms) -> None:
     terms["windows"] = terms["windows"] or []
+    terms["in_flight_units"] = terms["in_flight_units"] or []
     terms["cooldown_steps_ms"] = terms["cooldown_steps_ms"] or []

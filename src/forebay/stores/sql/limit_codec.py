@@ -216,11 +216,16 @@ def counts_of(rows: Rows) -> Counts:
     return total
 
 
+def units_of_calls(rows: SeatRows) -> dict[str, int]:
+    """Return how much the calls of a session take together of each unit but calls."""
+    return state.units_of(call_of(row) for row in rows.calls.values())
+
+
 def sums_of(record: Record) -> dict[str, int]:
     return {name: log["sum"] for name, log in record["window_logs"].items()}
 
 
-_NO_WINDOWS = cast("Terms", {"windows": []})
+_NO_WINDOWS = cast("Terms", {"windows": [], "in_flight_units": []})
 
 
 def placing_terms(eras: list[Era]) -> Terms:
@@ -229,10 +234,10 @@ def placing_terms(eras: list[Era]) -> Terms:
 
 
 def header_of(
-    record: Record, counts: Counts, sums: Mapping[str, int], latest: int, *, with_people: bool
+    record: Record, counts: Counts, units: Mapping[str, int], latest: int, *, with_people: bool
 ) -> HeaderChange:
     plain = {name: value for name, value in record.items() if name not in _APART}
-    head = encode({"record": plain, "counts": counts, "sums": sums, "latest": latest})
+    head = encode({"record": plain, "counts": counts, "sums": sums_of(record), "latest": latest, "units": units})
     change = HeaderChange(
         record["last_step_at"], record["clock_offset_ms"], record["virtual_time"], counts.placed_runs, head
     )

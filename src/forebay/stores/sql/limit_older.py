@@ -89,7 +89,7 @@ def _renamed_record(older: dict[str, Any]) -> Record:
     record["window_logs"] = {name: _renamed(log, _LOG) for name, log in record["window_logs"].items()}
     record["eras"] = _all_renamed(record["eras"], _ERA)
     for era in record["eras"]:
-        era["terms"] = {"share_processes": 0} | _renamed(era["terms"], _TERMS)
+        era["terms"] = {"share_processes": 0, "in_flight_units": []} | _renamed(era["terms"], _TERMS)
         era["terms"]["windows"] = _all_renamed(era["terms"]["windows"], _BOUND)
     record["sessions"] = {sid: _renamed_session(session) for sid, session in record["sessions"].items()}
     return cast("Record", record)

@@ -130,7 +130,7 @@ def beat_record(header: Header, loaded: LoadedHeader, seat: SeatRows, session: S
     record["sessions"] = {session.session_id: seat_of(seat, session)}
     record["window_logs"] = {name: {"sum": count, "entries": []} for name, count in loaded.window_sums.items()}
     own = seat.counts(session.session_id)
-    record["rest"] = _rest(loaded, own._replace(calls=0), 0, [])
+    record["rest"] = _rest(loaded, own._replace(calls=0), {}, 0, [])
     return record
 
 
@@ -156,7 +156,8 @@ def part_record(header: Header, loaded: LoadedHeader, parts: Parts, sid: str) ->
     }
     is_whole = len(parts.heads) < HEADS_READ
     last = None if is_whole else parts.heads[-1]
-    rest = _rest(loaded, total, 0, [] if last is None else [last.virtual_start, last.arrival_number])
+    units = state.units_of(call for session in record["sessions"].values() for call in session["calls"])
+    rest = _rest(loaded, total, units, 0, [] if last is None else [last.virtual_start, last.arrival_number])
     _check(record, loaded, parts, total, rest)
     record["rest"] = rest
     part = Part(record, known, places, tails, dict(parts.windows), loaded.counts, opened)
@@ -243,9 +244,11 @@ def _load_logs(record: Record, loaded: LoadedHeader, parts: Parts) -> None:
         raise Forgot
 
 
-def _rest(loaded: LoadedHeader, known: Counts, before: int, horizon: list[int]) -> Rest:
+def _rest(loaded: LoadedHeader, known: Counts, units: Mapping[str, int], before: int, horizon: list[int]) -> Rest:
     counts = loaded.counts
+    sums = {unit: count - units.get(unit, 0) for unit, count in loaded.in_flight_sums.items()}
     return {
+        "in_flight_sums": sums | {unit: -count for unit, count in units.items() if unit not in sums},
         "in_flight_count": counts.calls - known.calls,
         "cut_off_count": counts.cut_off_calls - known.cut_off_calls,
         "latest_call_until": loaded.latest_call_until,
@@ -266,6 +269,7 @@ def _check(record: Record, loaded: LoadedHeader, parts: Parts, known: Counts, re
         rest["session_count"],
         rest["caller_count"],
         rest["run_count"],
+        *rest["in_flight_sums"].values(),
     )
     if (
         min(least) < 0

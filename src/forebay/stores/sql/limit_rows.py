@@ -103,7 +103,7 @@ class Counts(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The header row as it was read. `latest` is when the last call that was ever granted is over.
+    """The header row as it was read.
 
     `plain` is what the record has beside its parts; `older` is the record of an older program that is not in rows yet.
     """
@@ -121,7 +121,7 @@ class Header(NamedTuple):
 
     def load(self) -> LoadedHeader:
         head = decode(self.head)
-        return LoadedHeader(head["record"], Counts(*head["counts"]), head["sums"], head["latest"])
+        return LoadedHeader(head["record"], Counts(*head["counts"]), head["sums"], head["latest"], head["units"])
 
 
 class LoadedHeader(NamedTuple):
@@ -129,6 +129,7 @@ class LoadedHeader(NamedTuple):
     counts: Counts
     window_sums: dict[str, int]
     latest_call_until: int
+    in_flight_sums: dict[str, int]
 
 
 class HeaderChange(NamedTuple):

@@ -20,6 +20,7 @@ from forebay.stores.sql.limit_codec import (
     run_rows,
     session_row,
     sums_of,
+    units_of_calls,
     whole_record,
 )
 from forebay.stores.sql.limit_older import read_older
@@ -160,13 +161,14 @@ def _part_changes(loaded: LoadedHeader, part: Part, answer: Answer, want: Wanted
     sid, ended = want.sid, want.ended
     record = part.record
     terms = placing_terms(record["eras"])
-    counts, latest = loaded.counts, loaded.latest_call_until
+    counts, latest, units = loaded.counts, loaded.latest_call_until, loaded.in_flight_sums
     changes = limit_changes.nothing(HeaderChange(0, 0, 0, 0, ""))
     if answer["status"] != "late":
         touched = dict.fromkeys([sid, *part.known, *answer["woken_session_ids"], *([ended] if ended else [])])
         for each in touched:
             before, after = _before_and_after(changes, part, each, sid, terms)
             counts = counts.changed(before.counts(each), after.counts(each))
+            units = _changed_units(units, units_of_calls(before), units_of_calls(after))
             latest = max([latest, *(call.call_until for call in after.calls.values())])
         tails = {
             key: TailRow(quoted(key), tail["virtual_finish"], tail["run_count"])
@@ -176,7 +178,16 @@ def _part_changes(loaded: LoadedHeader, part: Part, answer: Answer, want: Wanted
         counts = counts._replace(tails=counts.tails + len(tails) - len(part.tails))
         windows = {name: log_entries(log) for name, log in record["window_logs"].items()}
         limit_changes.add_windows(changes, part.windows, windows)
-    return changes._replace(header=header_of(record, counts, sums_of(record), latest, with_people=False))
+    return changes._replace(header=header_of(record, counts, units, latest, with_people=False))
+
+
+def _changed_units(units: dict[str, int], before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    if before == after:
+        return units
+    sums = {
+        unit: units.get(unit, 0) + after.get(unit, 0) - before.get(unit, 0) for unit in {**units, **before, **after}
+    }
+    return {unit: count for unit, count in sums.items() if count}
 
 
 def _before_and_after(changes: Changes, part: Part, each: str, sid: str, terms: Terms) -> tuple[SeatRows, SeatRows]:
@@ -257,6 +268,9 @@ def _problems(header: Header, rows: Rows) -> list[str]:
     record = whole_record(header, rows)
     if sums_of(record) != loaded.window_sums:
         found.append(f"the windows sum up to {sums_of(record)}, not {loaded.window_sums}")
+    units = state.units_of(call for each in record["sessions"].values() for call in each["calls"])
+    if units != loaded.in_flight_sums:
+        found.append(f"the calls in flight take {units}, not {loaded.in_flight_sums}")
     runs: dict[str, int] = {}
     for each in record["sessions"].values():
         for run in each["runs"]:
@@ -272,7 +286,8 @@ def replace(header: Header | None, before: Rows, record: Record) -> Changes:
     after = all_rows(record)
     latest = header.load().latest_call_until if header is not None and not header.older else 0
     ends = (call["call_until"] for seat in record["sessions"].values() for call in seat["calls"])
-    change = header_of(record, counts_of(after), sums_of(record), max([latest, *ends]), with_people=True)
+    units = state.units_of(call for session in record["sessions"].values() for call in session["calls"])
+    change = header_of(record, counts_of(after), units, max([latest, *ends]), with_people=True)
     return limit_changes.between(before, after, change)
 
 

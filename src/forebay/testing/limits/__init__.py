@@ -3,6 +3,7 @@
 from forebay.testing.limits.bounding import BoundPromises
 from forebay.testing.limits.configuring import ConfigPromises
 from forebay.testing.limits.cooling import CoolDownPromises
+from forebay.testing.limits.counting import UnitPromises
 from forebay.testing.limits.forecasting import ForecastPromises
 from forebay.testing.limits.forgetting import MemoryPromises
 from forebay.testing.limits.holding import HoldPromises
@@ -18,6 +19,7 @@ __all__ = ["LimitStoreSuite"]
 
 class LimitStoreSuite(
     BoundPromises,
+    UnitPromises,
     HoldPromises,
     RepeatPromises,
     LinePromises,

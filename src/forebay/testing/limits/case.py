@@ -88,7 +88,7 @@ class LimitCase:
 
 def define(
     store: LimitStore,
-    in_flight: int | None = None,
+    in_flight: int | dict[str, int] | None = None,
     windows: Sequence[tuple[Any, ...]] = (),
     *,
     layer: str = "code",

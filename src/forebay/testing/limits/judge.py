@@ -205,6 +205,9 @@ class Judge:
     def _held(self) -> int:
         return sum(call.held for call in self.calls.values())
 
+    def _held_pages(self) -> int:
+        return sum(call.pages for call in self.calls.values() if call.held)
+
     def _used(self, per: int, unit: str, since: int = 0) -> int:
         first = max(self.now - _wide(per, self.terms) + 1, since)
         return sum(count for at, each, count in self.used if each == unit and at >= first)
@@ -218,6 +221,10 @@ class Judge:
         assert self.now >= self.closed_until, "granted in a rest, or while the store was learning"
         assert self.now >= self.paused_until, "granted in a pause"
         assert terms["in_flight"] < 0 or self._held() <= terms["in_flight"], f"{self._held()} calls at once"
+        for unit_bound in terms["in_flight_units"]:
+            if any(call.pages > 0 for call in fresh):
+                held = self._held_pages()
+                assert held <= unit_bound["n"], f"{held} {unit_bound['unit']} at once, of {unit_bound['n']}"
         for bound in terms["windows"]:
             if any((1 if bound["unit"] == "calls" else call.pages) > 0 for call in fresh):
                 used = self._used(bound["per_ms"], bound["unit"], self._since[f"{bound['unit']}/{bound['per_ms']}"])
@@ -254,12 +261,17 @@ class Judge:
         assert not first or not all(self._fits(wish) for wish in first.values()), f"{process.sid} waits for nothing"
 
     def _too_large(self, wish: DeclaredRun) -> bool:
-        return any(0 < bound["n"] < wish["units"][bound["unit"]] for bound in self.terms["windows"])
+        bounds = (*self.terms["windows"], *self.terms["in_flight_units"])
+        return any(0 < bound["n"] < wish["units"][bound["unit"]] for bound in bounds)
 
     def _fits(self, wish: DeclaredRun) -> bool:
         terms = self.terms
         if 0 <= terms["in_flight"] <= self._held():
             return False
+        for unit_bound in terms["in_flight_units"]:
+            need = wish["units"][unit_bound["unit"]]
+            if unit_bound["n"] == 0 or (need and self._held_pages() + need > unit_bound["n"]):
+                return False
         return all(
             self._used(bound["per_ms"], bound["unit"]) + wish["units"][bound["unit"]] <= bound["n"] and bound["n"] > 0
             for bound in terms["windows"]

@@ -61,8 +61,8 @@ class LimitMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
 
-    @initialize(stops=st.booleans(), in_flight=st.sampled_from([2, 3, 5, None]))
-    def is_defined(self, in_flight: int | None, *, stops: bool) -> None:
+    @initialize(stops=st.booleans(), in_flight=st.sampled_from([2, 3, 5, None, {"calls": 4, "pages": 9}, {"pages": 6}]))
+    def is_defined(self, in_flight: int | dict[str, int] | None, *, stops: bool) -> None:
         self.clock.move(1)
         define(
             self.store,
@@ -241,8 +241,11 @@ class LimitMachine(RuleBasedStateMachine):
             process = known[pick % len(known)]
             self._say(process, process._said(0))  # noqa: SLF001 - a heartbeat
 
-    @rule(in_flight=st.sampled_from([None, 0, 1, 2, 4, 8]), n=st.sampled_from([0, 1, 4, 9]))
-    def an_operator_sets_it(self, in_flight: int | None, n: int) -> None:
+    @rule(
+        in_flight=st.sampled_from([None, 0, 1, 2, 4, 8, {"calls": 3, "pages": 8}, {"calls": 5, "pages": 0}]),
+        n=st.sampled_from([0, 1, 4, 9]),
+    )
+    def an_operator_sets_it(self, in_flight: int | dict[str, int] | None, n: int) -> None:
         windows = [Window(n, 2.0), Window(20, 10.0, "pages")]
         put(self.store, "operator", in_flight=in_flight, windows=windows)
         self.judge.defined(stored(self.store))

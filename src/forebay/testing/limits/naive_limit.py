@@ -62,8 +62,17 @@ class Session:
 class NaiveLimit:
     """All times are milliseconds. `step` is an exchange or a heartbeat that its limit's store has answered."""
 
-    def __init__(self, in_flight: int, windows: list[Window], *, held_ms: int, lease_ms: int) -> None:
+    def __init__(
+        self,
+        in_flight: int,
+        windows: list[Window],
+        *,
+        held_ms: int,
+        lease_ms: int,
+        units: dict[str, int] | None = None,
+    ) -> None:
         self.in_flight = in_flight
+        self.units = units or {}
         self.windows = windows
         self._held_ms = held_ms
         self._lease_ms = lease_ms
@@ -77,6 +86,9 @@ class NaiveLimit:
 
     def used(self) -> int:
         return len(self.calls)
+
+    def units_used(self) -> list[int]:
+        return [sum(call.units.get(unit, 0) for call in self.calls) for unit in self.units]
 
     def sums(self, now: int) -> list[int]:
         return [self._sum(window, now) for window in self.windows]
@@ -137,6 +149,7 @@ class NaiveLimit:
             for use in self.uses:
                 if more < 0 and use.call == (sid, call.number) and use.unit == unit:
                     use.amount += more
+        call.units = {**call.units, **done["units"]}
 
     def _start_again(self, sid: str, number: int, now: int) -> None:
         call = self._call(sid, number)
@@ -176,6 +189,7 @@ class NaiveLimit:
 
     def _cost(self, units: dict[str, int]) -> int:
         shares = [1000 // self.in_flight, *(1000 * units.get(window.unit, 0) // window.n for window in self.windows)]
+        shares += [1000 * units.get(unit, 0) // n for unit, n in self.units.items()]
         return min(1000, max(1, *shares))
 
     def _clear(self, now: int) -> None:
@@ -205,9 +219,14 @@ class NaiveLimit:
         head: Run | None = None
         for run in self._in_order():
             fits_ever = all(run.units.get(window.unit, 0) <= window.n for window in self.windows)
+            fits_ever = fits_ever and all(run.units.get(unit, 0) <= n for unit, n in self.units.items())
             if run.sid not in may_have or not fits_ever:
                 continue
-            if self._fit_at(now, [run]) and (head is None or self._is_spare(run, head, now)):
+            if (
+                self._fit_at(now, [run])
+                and self._fit_in_flight(run)
+                and (head is None or self._is_spare(run, head, now))
+            ):
                 return run
             head = head or run
         return None
@@ -218,10 +237,19 @@ class NaiveLimit:
             for window in self.windows
         )
 
+    def _fit_in_flight(self, run: Run, head: Run | None = None) -> bool:
+        """Return whether the run fits beside the calls in flight, and leaves what the head needs of its units."""
+        for (unit, n), used in zip(self.units.items(), self.units_used(), strict=True):
+            need, reserved = run.units.get(unit, 0), head.units.get(unit, 0) if head else 0
+            if need and used + need + reserved > n:
+                return False
+        return True
+
     def _is_spare(self, run: Run, head: Run, now: int) -> bool:
         instants = sorted({now, *(use.at + window.wide_ms for use in self.uses for window in self.windows)})
         starts_at = next(instant for instant in instants if instant >= now and self._fit_at(instant, [head]))
-        return len(self.calls) + 2 <= self.in_flight and self._fit_at(starts_at, [run, head])
+        is_room = len(self.calls) + 2 <= self.in_flight and self._fit_in_flight(run, head)
+        return is_room and self._fit_at(starts_at, [run, head])
 
     def _grant(self, run: Run, now: int, *, again: bool) -> None:
         session = self.sessions[run.sid]

@@ -29,6 +29,11 @@ local function largest(terms)
       found[bound.unit] = min(found[bound.unit] or FOREVER, bound.n)
     end
   end
+  for _, bound in ipairs(terms.in_flight_units) do
+    if bound.n > 0 then
+      found[bound.unit] = min(found[bound.unit] or FOREVER, bound.n)
+    end
+  end
   return found
 end
 
@@ -91,6 +96,7 @@ local function void_all(record, ask, terms, now)
   record.line_run_count = record.line_run_count + record.parked_run_count
   record.parked_run_count, record.unconfirmed_session_count = 0, 0
   record.in_flight_count, record.cut_off_count, record.latest_call_until = 0, 0, 0
+  record.in_flight_sums = {}
   seats = {}
 end
 
@@ -110,6 +116,17 @@ local function cut_off(record, sid, label, call, terms)
   parts.store_seat(record, name, ended, terms)
 end
 
+local function merged(units, others)
+  local found = {}
+  for unit, count in pairs(units) do
+    found[unit] = count
+  end
+  for unit, count in pairs(others) do
+    found[unit] = count
+  end
+  return found
+end
+
 local function finish(record, seat, ask, terms, now)
   for _, done in ipairs(ask.ended_calls) do
     local call = parts.take_call(record, ask.session_id, seat, done.call_id)
@@ -119,9 +136,11 @@ local function finish(record, seat, ask, terms, now)
       end
       line.uncount(record, call.units, call.granted_at, now)
     elseif call then
+      local reserved = call.units
       local failed = done.outcome == TIMED_OUT
       cooldown.ended(record, terms, failed and 'failed' or done.outcome, call.granted_at, now)
       if failed or done.outcome == CUT_OFF then
+        call.units = merged(reserved, done.units)
         cut_off(record, ask.session_id, seat.label, call, terms)
       else
         local took = now - call.granted_at
@@ -129,7 +148,7 @@ local function finish(record, seat, ask, terms, now)
         record.mean_call_ms = mean == 0 and took or mean + floor((took - mean) / 8)
       end
       for unit, used in pairs(done.units) do
-        local more = used - (call.units[unit] or 0)
+        local more = used - (reserved[unit] or 0)
         if more > 0 then
           line.count(record, {[unit] = more}, now)
         elseif more < 0 then

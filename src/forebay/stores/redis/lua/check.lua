@@ -27,7 +27,9 @@ for index = 1, #found, 2 do
     ends[found[index]] = tonumber(found[index + 1])
   end
 end
-local counts = {latest_call_until = record.latest_call_until, window_sums = record.window_sums}
+local counts = {
+  latest_call_until = record.latest_call_until, window_sums = record.window_sums, in_flight_sums = record.in_flight_sums,
+}
 for _, name in ipairs(COUNTS) do
   counts[name] = record[name]
 end

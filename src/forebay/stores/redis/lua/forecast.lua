@@ -17,6 +17,17 @@ function forecast.release_in(record, terms, ahead)
   return floor(mean * releases / terms.in_flight)
 end
 
+local function units_released_in(record, terms, bound, ahead_units, units)
+  local unit = bound.unit
+  local need = units[unit] or 0
+  local missing = (record.in_flight_sums[unit] or 0) + (ahead_units[unit] or 0) + need - bound.n
+  if need <= 0 or bound.n <= 0 or missing <= 0 then
+    return -1
+  end
+  local mean = record.mean_call_ms > 0 and record.mean_call_ms or terms.call_timeout_ms
+  return floor(mean * missing / bound.n)
+end
+
 function forecast.foretold(record, terms, ahead, ahead_units, units, now)
   if parts.too_large(terms, units) then
     return FOREVER, {TOO_LARGE}
@@ -35,6 +46,13 @@ function forecast.foretold(record, terms, ahead, ahead_units, units, now)
   if released_in >= 0 then
     by[#by + 1] = IN_FLIGHT
     eta = max(eta, released_in)
+  end
+  for _, bound in ipairs(terms.in_flight_units) do
+    local taken_in = units_released_in(record, terms, bound, ahead_units, units)
+    if taken_in >= 0 then
+      by[#by + 1] = IN_FLIGHT .. ':' .. bound.unit
+      eta = max(eta, taken_in)
+    end
   end
   for _, bound in ipairs(terms.windows) do
     local need = (ahead_units[bound.unit] or 0) + (units[bound.unit] or 0)
@@ -61,6 +79,15 @@ local function next_end_at(sid, now)
   return soonest
 end
 
+local function lacks_units(record, terms, units)
+  for _, bound in ipairs(terms.in_flight_units) do
+    if (units[bound.unit] or 0) > max(0, bound.n - (record.in_flight_sums[bound.unit] or 0)) then
+      return true
+    end
+  end
+  return false
+end
+
 function forecast.ask_again_in(record, sid, terms, units, now)
   local again = POLL
   local _, shut_until = header.gate(record, terms, now)
@@ -73,7 +100,7 @@ function forecast.ask_again_in(record, sid, terms, units, now)
     if free_in > 0 then
       again = min(again, free_in)
     end
-    if 0 <= terms.in_flight and terms.in_flight <= record.in_flight_count then
+    if (0 <= terms.in_flight and terms.in_flight <= record.in_flight_count) or lacks_units(record, terms, units) then
       again = min(again, next_end_at(sid, now) - now)
     end
   end

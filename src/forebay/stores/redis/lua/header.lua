@@ -26,7 +26,8 @@ local header = {}
 
 -- The record, with counts of the other parts: of sessions, of those that are alive, and of those that have to confirm
 -- something; of runs, of their callers, and of runs in each of the two sets; of calls, of those that were cut off; of tails.
--- latest_call_until: when the last call that was ever granted is over. window_sums: of each window.
+-- in_flight_sums: the units of these calls, but not how many they are. latest_call_until: when the last call that was ever
+-- granted is over. window_sums: of each window.
 function header.load()
   local found = redis.pcall('HMGET', HEADER, 'head', 'eras', 'last')
   if found.err then
@@ -45,7 +46,7 @@ function header.load()
   local version, generation, clock_offset, terms_version, paused_until, held_back_until, virtual_time, arrivals, mean_call,
     latest, sessions, live, unconfirmed, runs, callers, in_line, parked, in_flight, cut_off, tails, cool_ends, began, level,
     ramp_began, ramp_second, ramp_grants, failures, eras_count = struct.unpack(NUMBERS, head)
-  local kind, sums = cmsgpack.unpack(head:sub(NUMBERS_SIZE + 1))
+  local kind, sums, unit_sums = cmsgpack.unpack(head:sub(NUMBERS_SIZE + 1))
   local eras = {}
   local packed = found[2]
   local offset_in_eras = 0
@@ -59,6 +60,7 @@ function header.load()
         in_flight = era[2], call_timeout_ms = era[3], lease_ms = era[4], heartbeat_ms = era[5], start_within_ms = era[6],
         transit_ms = era[7], stops_on_disconnect = era[8], cooldown_steps_ms = era[9], max_cooldown_ms = era[10],
         breaker_after = era[11], when_store_down = era[12], windows = windows, share_processes = era[14],
+        in_flight_units = era[15],
       },
     }
   end
@@ -68,7 +70,7 @@ function header.load()
     virtual_time = virtual_time, arrival_count = arrivals, mean_call_ms = mean_call, latest_call_until = latest,
     session_count = sessions, live_session_count = live, unconfirmed_session_count = unconfirmed, run_count = runs,
     caller_count = callers, line_run_count = in_line, parked_run_count = parked, in_flight_count = in_flight,
-    cut_off_count = cut_off, tail_count = tails, window_sums = sums, eras = eras,
+    cut_off_count = cut_off, tail_count = tails, window_sums = sums, in_flight_sums = unit_sums, eras = eras,
     cooldown = {
       kind = kind, ends_at = cool_ends, began_at = began, level = level, ramp_began_at = ramp_began,
       ramp_second = ramp_second, ramp_grant_count = ramp_grants, failure_count = failures,
@@ -84,7 +86,7 @@ function header.store(record, with_eras)
     record.run_count, record.caller_count, record.line_run_count, record.parked_run_count, record.in_flight_count,
     record.cut_off_count, record.tail_count, cool.ends_at, cool.began_at, cool.level, cool.ramp_began_at, cool.ramp_second,
     cool.ramp_grant_count, cool.failure_count, #record.eras)
-    .. cmsgpack.pack(cool.kind, record.window_sums)
+    .. cmsgpack.pack(cool.kind, record.window_sums, record.in_flight_sums)
   local last = string.format('%.0f', record.last_step_at)
   if not with_eras then
     redis.call('HSET', HEADER, 'head', head, 'last', last)
@@ -96,7 +98,7 @@ function header.store(record, with_eras)
     packed[index] = cmsgpack.pack({
       era.ends_at, terms.in_flight, terms.call_timeout_ms, terms.lease_ms, terms.heartbeat_ms, terms.start_within_ms,
       terms.transit_ms, terms.stops_on_disconnect, terms.cooldown_steps_ms, terms.max_cooldown_ms, terms.breaker_after,
-      terms.when_store_down, terms.windows, terms.share_processes,
+      terms.when_store_down, terms.windows, terms.share_processes, terms.in_flight_units,
     })
   end
   redis.call('HSET', HEADER, 'head', head, 'last', last, 'eras', table.concat(packed))
@@ -132,6 +134,11 @@ function header.gate(record, terms, now)
       return PAUSED, FOREVER
     end
   end
+  for _, bound in ipairs(terms.in_flight_units) do
+    if bound.n == 0 then
+      return PAUSED, FOREVER
+    end
+  end
   if cool.ends_at > now and cool.ends_at >= record.held_back_until then
     return cool.kind, cool.ends_at
   end
@@ -146,7 +153,7 @@ function header.new_answer(record, seat, now, status)
     status = status, now = now, version = record.version, generation = record.generation,
     terms_version = record.terms_version, session_lost = 0, grants = status == 'late' and {} or seat.unconfirmed,
     restamps = {}, waits = {}, terms = {}, woken_session_ids = {}, other_caller_count = 0,
-    session_count = record.live_session_count, in_flight_count = 0, window_sums = {}, cooldown_level = 0,
+    session_count = record.live_session_count, in_flight_count = 0, in_flight_sums = {}, window_sums = {}, cooldown_level = 0,
     cut_off_count = 0, clock_offset_ms = record.clock_offset_ms, shut_for_ms = 0,
     cooldown_began_at = record.cooldown.began_at, has_more = 0,
   }
@@ -165,6 +172,9 @@ function header.fill_in(answer, record, seat, ask, terms)
   end
   answer.other_caller_count = others
   answer.in_flight_count = record.in_flight_count
+  for index, bound in ipairs(terms.in_flight_units) do
+    answer.in_flight_sums[index] = record.in_flight_sums[bound.unit] or 0
+  end
   for index, bound in ipairs(terms.windows) do
     answer.window_sums[index] = record.window_sums[bound.unit .. '/' .. bound.per_ms] or 0
   end
@@ -302,12 +312,12 @@ end
 
 function header.reply(a)
   local lists
-  if #a.grants + #a.restamps + #a.waits + #a.terms + #a.woken_session_ids + #a.window_sums == 0 then
-    lists = '["' .. a.status .. '",[],[],[],[],[],[]]'
+  if #a.grants + #a.restamps + #a.waits + #a.terms + #a.woken_session_ids + #a.window_sums + #a.in_flight_sums == 0 then
+    lists = '["' .. a.status .. '",[],[],[],[],[],[],[]]'
   else
     lists = cjson.encode({
       a.status, header.listed(a.grants, header.GRANT), header.listed(a.restamps, RESTAMP), header.listed(a.waits, WAIT),
-      a.terms, a.woken_session_ids, a.window_sums,
+      a.terms, a.woken_session_ids, a.window_sums, a.in_flight_sums,
     })
   end
   return struct.pack('>dddddddddddddd', a.now, a.version, a.generation, a.terms_version, a.session_lost,

@@ -67,6 +67,11 @@ function line.cost(units, terms)
       most = max(most, floor((units[bound.unit] or 0) * SCALE / bound.n))
     end
   end
+  for _, bound in ipairs(terms.in_flight_units) do
+    if bound.n > 0 then
+      most = max(most, floor((units[bound.unit] or 0) * SCALE / bound.n))
+    end
+  end
   return min(most, SCALE)
 end
 
@@ -200,6 +205,12 @@ function line.has_room(record, terms, now)
 end
 
 local function fits(record, terms, place)
+  for _, bound in ipairs(terms.in_flight_units) do
+    local need = place.units[bound.unit] or 0
+    if 0 < need and (record.in_flight_sums[bound.unit] or 0) + need > bound.n then
+      return false
+    end
+  end
   for _, bound in ipairs(terms.windows) do
     if parts.log_named(record, logs.name(bound)).sum + (place.units[bound.unit] or 0) > bound.n then
       return false
@@ -209,6 +220,13 @@ local function fits(record, terms, place)
 end
 
 local function spares(record, terms, place, head)
+  for _, bound in ipairs(terms.in_flight_units) do
+    local unit = bound.unit
+    local need = place.units[unit] or 0
+    if 0 < need and (record.in_flight_sums[unit] or 0) + need + (head.units[unit] or 0) > bound.n then
+      return false
+    end
+  end
   if (0 <= terms.in_flight and terms.in_flight < record.in_flight_count + 2) or record.cooldown.ramp_began_at ~= 0 then
     return false
   end

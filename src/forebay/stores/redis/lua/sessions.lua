@@ -24,7 +24,7 @@ function parts.new_counts(record)
   for _, name in ipairs(COUNTS) do
     record[name] = 0
   end
-  record.latest_call_until, record.window_sums = 0, {}
+  record.latest_call_until, record.window_sums, record.in_flight_sums = 0, {}, {}
   return record
 end
 
@@ -63,6 +63,11 @@ end
 
 function parts.too_large(terms, units)
   for _, bound in ipairs(terms.windows) do
+    if 0 < bound.n and bound.n < (units[bound.unit] or 0) then
+      return true
+    end
+  end
+  for _, bound in ipairs(terms.in_flight_units) do
     if 0 < bound.n and bound.n < (units[bound.unit] or 0) then
       return true
     end
@@ -195,9 +200,20 @@ function parts.store_call(sid, call)
     cmsgpack.pack(call.granted_at, call.call_until, call.units, call.label, call.key))
 end
 
+-- Counts the units of a call that begins (by = 1) or ends to count (by = -1).
+local function count_units(record, call, by)
+  for unit, count in pairs(call.units) do
+    if unit ~= 'calls' and count > 0 then
+      local sum = (record.in_flight_sums[unit] or 0) + by * count
+      record.in_flight_sums[unit] = sum > 0 and sum or nil
+    end
+  end
+end
+
 function parts.add_call(record, sid, seat, call)
   seat.open_calls[#seat.open_calls + 1] = call.id
   record.in_flight_count = record.in_flight_count + 1
+  count_units(record, call, 1)
   if parts.is_cut_off(sid) then
     record.cut_off_count = record.cut_off_count + 1
   end
@@ -213,6 +229,7 @@ function parts.take_call(record, sid, seat, id)
       table.remove(seat.open_calls, index)
       redis.call('HDEL', CALLS, parts.call_name(sid, id))
       record.in_flight_count = record.in_flight_count - 1
+      count_units(record, call, -1)
       if parts.is_cut_off(sid) then
         record.cut_off_count = record.cut_off_count - 1
       end

@@ -31,7 +31,7 @@ local OLDER = {
   run = {count = 'caller_count', tag = 'virtual_start', tick = 'arrival_number'},
   grant = {g = 'number', run = 'run_id', count = 'call_count', first = 'first_call_id', at = 'granted_at'},
 }
-local NO_TERMS = {windows = {}}
+local NO_TERMS = {windows = {}, in_flight_units = {}}
 
 local whole = {}
 
@@ -89,7 +89,7 @@ local function rename_record(found)
   for _, era in ipairs(found.eras) do
     rename(era, OLDER.era)
     rename(era.terms, OLDER.terms)
-    era.terms.share_processes = 0
+    era.terms.share_processes, era.terms.in_flight_units = 0, {}
     rename_all(era.terms.windows, OLDER.bound)
   end
   for _, seat in pairs(found.sessions) do
