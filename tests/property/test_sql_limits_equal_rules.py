@@ -14,7 +14,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from forebay.model.limit_record import Record
 from forebay.stores.limit_base import Step
 from forebay.stores.postgres.limits import PostgresLimits
-from forebay.stores.sql import limit_parts, limit_rows, limit_step
+from forebay.stores.sql import limit_codec, limit_parts, limit_rows, limit_step
 from forebay.stores.sqlite import limit_rows as sqlite_rows
 from forebay.stores.sqlite.boot_clock import Moment
 from forebay.stores.sqlite.limit_queries import sql
@@ -87,7 +87,7 @@ class BothInSql(Both):
             }
             done = [{"call_id": call["id"], "outcome": "ok", "units": {}} for call in seat["calls"][:1]]
             heard = seat["grant_number"] if confirms else 0
-            large = run | {"call_id": run["id"] + 100, "units": {"calls": 1, "pages": 5}}
+            large = run | {"id": run["id"] + 100, "units": {"calls": 1, "pages": 5}}
             said = {
                 "request_number": seat["request_number"] + 1,
                 "confirmed_grant_number": heard,
@@ -131,8 +131,26 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Calla
         yield lambda hands: PostgresLimits(url, environment=fresh_name(), clock=hands)
 
 
+def _lie_in_rows(patch: pytest.MonkeyPatch) -> None:
+    """Let a small limit lie in rows as a large one does."""
+    patch.setattr(limit_codec, "LARGEST_PACKED", 0)
+    patch.setattr(limit_step, "FEW", 0)
+
+
+def _change_layout(patch: pytest.MonkeyPatch) -> None:
+    """Let a limit grow out of its header and shrink into it again, often."""
+    patch.setattr(limit_codec, "LARGEST_PACKED", 2000)
+    patch.setattr(limit_step, "FEW", 12)
+    patch.setattr(limit_parts, "CHECKED_EVERY", 3)
+
+
+@pytest.fixture(params=[_lie_in_rows, _change_layout])
+def layout(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    request.param(monkeypatch)
+
+
 @pytest.fixture
-def machine(make_store: Callable[[HandClock], SqlLimits]) -> Iterator[type[BothInSql]]:
+def machine(layout: None, make_store: Callable[[HandClock], SqlLimits]) -> Iterator[type[BothInSql]]:
     hands = HandClock()
     store = make_store(hands)
     yield type("Machine", (BothInSql,), {"store": store, "hands": hands})
@@ -203,6 +221,7 @@ def _serves_the_silent(patch: pytest.MonkeyPatch) -> None:
 def test_a_mistake_in_the_parts_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _lie_in_rows(monkeypatch)
     mistake(monkeypatch)
     hands = HandClock()
     with SqliteLimits(tmp_path / "limits.db", clock=lambda: Moment("boot", hands(), hands())) as store:

@@ -15,12 +15,12 @@ from forebay.model.task import DEFAULT_ENVIRONMENT
 from forebay.stores.postgres import limit_rows as postgres_rows
 from forebay.stores.postgres import schema as postgres_schema
 from forebay.stores.postgres.limits import PostgresLimits
-from forebay.stores.sql import limit_parts, limit_step
+from forebay.stores.sql import limit_codec, limit_parts, limit_step
 from forebay.stores.sqlite import limit_rows as sqlite_rows
 from forebay.stores.sqlite import schema as sqlite_schema
 from forebay.stores.sqlite.boot_clock import Moment
 from forebay.stores.sqlite.limits import SqliteLimits
-from forebay.testing.limits.case import define, problems, stored
+from forebay.testing.limits.case import LEASE, SECOND, define, problems, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.process import LIMIT, Process
 from tests.servers.fresh import fresh_database
@@ -108,6 +108,23 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
         yield PostgresGround(url)
 
 
+USUAL = limit_codec.LARGEST_PACKED, limit_step.FEW
+
+
+@pytest.fixture(autouse=True)
+def in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a small limit lie in rows as a large one does."""
+    monkeypatch.setattr(limit_codec, "LARGEST_PACKED", 0)
+    monkeypatch.setattr(limit_step, "FEW", 0)
+
+
+@pytest.fixture
+def small(in_rows: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a small limit lie in its header, as usual."""
+    monkeypatch.setattr(limit_codec, "LARGEST_PACKED", USUAL[0])
+    monkeypatch.setattr(limit_step, "FEW", USUAL[1])
+
+
 @pytest.fixture
 def clock() -> HandClock:
     return HandClock()
@@ -155,6 +172,68 @@ def test_a_program_of_before_is_refused(ground: Ground, clock: HandClock) -> Non
     store.close()
 
 
+# Small limits.
+
+
+def rows_of(ground: Ground) -> int:
+    return sum(ground.execute(f"SELECT count(*) FROM {ground.table(name)}")[0][0] for name in TABLES)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_small_limit_lies_in_its_header(ground: Ground, store: SqlLimits, clock: HandClock) -> None:
+    half_full(store, clock)
+    assert rows_of(ground) == 0
+    assert store.check(LIMIT) == []
+    assert problems(stored(store)) == []
+
+
+@pytest.mark.usefixtures("small")
+def test_a_limit_moves_into_rows_and_back(ground: Ground, store: SqlLimits, clock: HandClock) -> None:
+    everybody = crowd(store, clock, 60)
+    holder = everybody[0]
+    assert rows_of(ground) > 60
+    assert store.check(LIMIT) == []
+    clock.move(LEASE - SECOND)
+    holder.beats()
+    clock.move(2 * SECOND)
+    for _ in range(2 * SOON):
+        holder.exchanges()
+    assert rows_of(ground) == 0
+    assert store.check(LIMIT) == []
+    found = stored(store)
+    assert (found["generation"], [*found["sessions"]]) == (1, [holder.sid])
+    assert [call["id"] for call in found["sessions"][holder.sid]["calls"]] == [*holder.calls]
+    assert everybody[1].wants() == []
+
+
+@pytest.mark.usefixtures("small")
+def test_rows_beside_a_small_limit_are_found_and_cleared_away(
+    ground: Ground, store: SqlLimits, clock: HandClock
+) -> None:
+    half_full(store, clock)
+    before = stored(store)
+    ground.execute(f"INSERT INTO {ground.table('tails')} SELECT id, '\"other\"', 5, 1 FROM {ground.headers}")
+    assert store.check(LIMIT) != []
+    assert stored(store) == before
+    define(store, 3)
+    assert store.check(LIMIT) == []
+    assert stored(store)["generation"] == before["generation"]
+
+
+@pytest.mark.usefixtures("small")
+def test_an_older_record_that_is_small_becomes_a_header(ground: Ground, clock: HandClock) -> None:
+    holder, waiter = first_build_processes(clock)
+    ground.keep_as_schema_1(first_build_record(), clock)
+    holder.store = waiter.store = store = ground.open(clock)
+    store.change("other", lambda _, __: None)  # migrates
+    holder.gives_back([*holder.calls])
+    assert waiter.exchanges()["generation"] == 1
+    assert len(waiter.calls) == 1
+    assert rows_of(ground) == 0
+    assert store.check(LIMIT) == []
+    store.close()
+
+
 # What a step reads.
 
 
@@ -173,8 +252,8 @@ def test_a_step_never_reads_all_of_a_limit(
     read: list[int] = []
     parts = ground.reader.parts
 
-    def counted(self: Any, want: limit_parts.Wanted) -> limit_parts.Parts:  # noqa: ANN401 - either reader
-        found = parts(self, want)
+    def counted(self: Any, *known: Any) -> limit_parts.Parts:  # noqa: ANN401 - either reader
+        found = parts(self, *known)
         read.append(sum(len(rows) for rows in found[:7]))
         return found
 
@@ -205,8 +284,8 @@ def test_a_process_pays_for_the_calls_that_it_names(
     read: list[int] = []
     parts = ground.reader.parts
 
-    def counted(self: Any, want: limit_parts.Wanted) -> limit_parts.Parts:  # noqa: ANN401 - either reader
-        found = parts(self, want)
+    def counted(self: Any, *known: Any) -> limit_parts.Parts:  # noqa: ANN401 - either reader
+        found = parts(self, *known)
         read.append(len(found.calls))
         return found
 
@@ -225,6 +304,18 @@ def test_a_heartbeat_that_meets_a_jump_of_the_clock_decides_on_more(
     clock.jump(-5000)
     assert waiter.beats()["status"] == "ok"
     assert store.check(LIMIT) == []
+
+
+def test_a_step_that_is_decided_on_twice_counts_a_failure_once(store: SqlLimits, clock: HandClock) -> None:
+    """How many stand before a run that changes its key is counted when the rules have said where it stands."""
+    holder = crowd(store, clock, 50)[0]
+    run = holder.joins()
+    holder.exchanges()
+    holder.leaves(run)
+    holder.joins(key="another")
+    holder.ends([*holder.calls], "failed")
+    assert holder.exchanges()["waits"] != []
+    assert stored(store)["cooldown"]["failure_count"] == 1
 
 
 # What is lost.

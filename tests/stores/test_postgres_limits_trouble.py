@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import psycopg
@@ -191,6 +192,45 @@ def test_a_lock_that_somebody_keeps_is_told_in_time(server: Server, store: Postg
             process(store, "a").wants()
         assert time.monotonic() - begun < 20
     assert len(process(store, "a").wants()) == 1
+
+
+def waiting_for_a_lock(admin: psycopg.Connection[tuple[int]]) -> int:
+    found = admin.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone()
+    return found[0] if found else 0
+
+
+@contextmanager
+def locked(server: Server) -> Iterator[psycopg.Connection[tuple[int]]]:
+    """Let somebody have the limit locked; gives a connection to look with."""
+    with psycopg.connect(server.url) as somebody, psycopg.connect(server.url, autocommit=True) as admin:
+        somebody.execute("SELECT * FROM forebay_limits FOR UPDATE")
+        yield admin
+
+
+def test_threads_of_a_process_wait_for_a_limit_with_one_connection(server: Server, store: PostgresLimits) -> None:
+    define(store, 2)
+    askers = [Process(store, HandClock(), f"p{number}") for number in range(4)]
+    with ThreadPoolExecutor() as pool:
+        with locked(server) as admin:
+            asked = [pool.submit(asker.wants) for asker in askers]
+            gives_up_at = time.monotonic() + 5
+            while waiting_for_a_lock(admin) == 0 and time.monotonic() < gives_up_at:
+                time.sleep(0.01)
+            time.sleep(0.2)
+            assert waiting_for_a_lock(admin) == 1
+        assert sum(len(each.result()) for each in asked) == 2
+
+
+def test_a_change_does_not_stand_behind_those_who_wait_for_the_lock(server: Server, store: PostgresLimits) -> None:
+    define(store, 1)
+    with ThreadPoolExecutor() as pool:
+        with locked(server) as admin:
+            changed = pool.submit(define, store, 2)
+            time.sleep(0.2)
+            assert waiting_for_a_lock(admin) == 0
+            assert not changed.done()
+        changed.result()
+    assert stored(store)["eras"][-1]["terms"]["in_flight"] == 2
 
 
 def test_a_server_that_is_read_only_is_told(server: Server, store: PostgresLimits) -> None:

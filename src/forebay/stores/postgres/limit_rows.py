@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,21 +11,11 @@ from psycopg.errors import InvalidSqlStatementName
 from psycopg.pq import Escaping
 
 from forebay.stores.postgres.limit_queries import execute, prepare, written_out
-from forebay.stores.sql import limit_parts
+from forebay.stores.sql import limit_parts, limit_reading
 from forebay.stores.sql.limit_changes import Beat, Changes
-from forebay.stores.sql.limit_parts import Before, Parts, Totals, Wanted
-from forebay.stores.sql.limit_rows import (
-    NO_ROWS,
-    CallRow,
-    Header,
-    Rows,
-    RunRow,
-    SeatRows,
-    SessionRow,
-    TailRow,
-    encode,
-    gathered,
-)
+from forebay.stores.sql.limit_parts import Parts, Wanted
+from forebay.stores.sql.limit_reading import Query
+from forebay.stores.sql.limit_rows import Header, LoadedHeader, Rows, SeatRows, encode, whole_rows
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
@@ -59,114 +50,121 @@ class Clock(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A header that this transaction has locked, None where there is none, and the time at which it was."""
+    """A limit that this transaction has locked, None where there is none, and the time at which it was."""
 
-    header: Header | None
     raw: int
-    reader: LimitReader
+    reader: LimitReader | None
 
 
-def lock(link: Link, key: Key, clock: Clock, plan: Plan) -> Locked:
-    """Begin a transaction that has the limit for itself, and read what the step is likely to need."""
-    statements = [link.begin.encode(), _statement(link, "lock", *key)]
-    if plan.limit and plan.beats:
-        statements.append(_statement(link, "beat", plan.limit, plan.want.sid))
-    elif plan.limit:
-        statements.append(_parts_statement(link, plan.limit, plan.want, clock))
-        if plan.counts:
-            statements.append(_statement(link, "totals", plan.limit))
-    replies = _say(link, *statements)[-len(statements) + 1 :]
-    locked = replies[0]
-    raw = clock.at(int(locked.get_value(0, 0) or 0))
-    header = _header(locked, 1)
-    reader = LimitReader(link, key, clock, header)
-    if header is not None and header.id == plan.limit:
-        reader.keep(plan, replies[1:])
-    return Locked(header, raw, reader)
+class Guess(NamedTuple):
+    """What an ask is likely to need of a limit that lies in rows, as far as its last exchange tells.
 
-
-def lock_whole(link: Link, key: Key, clock: Clock) -> Locked:
-    """Begin a transaction that has the limit for itself, and read all of it."""
-    statements = [link.begin.encode(), _statement(link, "lock", *key), _statement(link, "read", *key)]
-    locked, read = _say(link, *statements)[-2:]
-    header = _header(locked, 1)
-    reader = LimitReader(link, key, clock, header)
-    reader.read_reply = read
-    return Locked(header, clock.at(int(locked.get_value(0, 0) or 0)), reader)
-
-
-class Plan(NamedTuple):
-    """What to read with the lock: of the limit that had this id the last time, 0 where nobody knows.
-
-    `counts`: the step counts all rows.
+    A wrong guess costs a round trip. `is_crowded`: there are more runs in line than a step reads.
     """
 
     limit: int
-    want: Wanted
-    beats: bool
-    counts: bool
+    has_windows: bool = False
+    is_crowded: bool = False
+
+    def queries(self, want: Wanted, *, beats: bool) -> list[Query]:
+        if beats:
+            return [*limit_reading.seat(want.sid)]
+        found = [limit_reading.near_sessions(want), limit_reading.near_runs(want), limit_reading.FIRST_TAILS]
+        if want.calls:
+            found.append(limit_reading.named_calls(want))
+        if self.has_windows:
+            found.append(limit_reading.WINDOWS)
+        if self.is_crowded:
+            key = want.keys[0] if want.keys else ""
+            found.append(Query(_LIKELY_BEHIND, (want.sid, key, limit_reading.BEHIND_READ)))
+        return found
+
+
+_HURRIES_S = 1.0
+_HURRIED_PAUSE_S = 0.0005
+_LIKELY_BEHIND = "likely_behind"
+
+
+def lock(link: Link, key: Key, clock: Clock, limit: int, queries: Sequence[Query]) -> Locked:
+    """Begin a transaction that has the limit for itself; if it has this id, keep what the queries find in its rows."""
+    asked = [_query(link, limit, query) for query in queries]
+    replies = _say(link, link.begin.encode(), _statement(link, "lock", *key), *asked)[-len(asked) - 1 :]
+    locked = replies[0]
+    header, raw = _header(locked, 1), clock.at(int(locked.get_value(0, 0) or 0))
+    if header is None:
+        return Locked(raw, None)
+    reader = LimitReader(link, key, header, raw)
+    if header.id == limit:
+        reader.keep(queries, replies[1:])
+    return Locked(raw, reader)
+
+
+def lock_whole(link: Link, key: Key, clock: Clock) -> Locked:
+    """Begin a transaction that has the limit for itself, and read all of it.
+
+    It comes before those who wait for the lock: it takes the lock in a moment in which nobody has it yet.
+    """
+    gives_up_at = time.monotonic() + _HURRIES_S
+    statement, waits = _statement(link, "lock_free", *key), False
+    while True:
+        locked = _say(link, link.begin.encode(), statement)[-1]
+        header = _header(locked, 1)
+        if header is not None or waits or locked.get_value(0, 1 + _HEADER_COLUMNS) == b"f":
+            raw = clock.at(int(locked.get_value(0, 0) or 0))
+            return Locked(raw, LimitReader(link, key, header, raw) if header else None)
+        link.say(b"ROLLBACK")
+        if time.monotonic() >= gives_up_at:
+            statement, waits = _statement(link, "lock", *key), True
+        time.sleep(_HURRIED_PAUSE_S)
 
 
 class LimitReader:
     """Reads rows of a limit inside the transaction that has its header locked; what was read with the lock is there."""
 
-    beat_reply: PGresult | None = None
-    parts_reply: PGresult | None = None
-    totals_reply: PGresult | None = None
-    read_reply: PGresult | None = None
+    guess: Guess | None = None
+    """For the next ask of the same process, None where the limit has no rows."""
 
-    def __init__(self, link: Link, key: Key, clock: Clock, header: Header | None) -> None:
+    def __init__(self, link: Link, key: Key, header: Header, raw: int) -> None:
         self._link = link
         self._key = key
-        self._clock = clock
-        self._limit = header.id if header else 0
+        self.header = header
+        self._raw = raw
+        self._kept: dict[Query, Sequence[Sequence[Any]]] = {}
 
-    def keep(self, plan: Plan, replies: Sequence[PGresult]) -> None:
-        """Keep what was read with the lock."""
-        if plan.beats:
-            (self.beat_reply,) = replies
-        else:
-            self.parts_reply, *totals = replies
-            self.totals_reply = totals[0] if totals else None
+    def keep(self, queries: Sequence[Query], replies: Sequence[PGresult]) -> None:
+        for query, reply in zip(queries, replies, strict=True):
+            rows = _loaded(reply, 0)
+            if query.name == _LIKELY_BEHIND:
+                ((place, behind),) = rows
+                query, rows = limit_reading.behind(place), [[behind]]  # noqa: PLW2901 - the query that this answers
+            elif query == limit_reading.WINDOWS:
+                rows = [(name, bytes.fromhex(entries)) for name, entries in rows]
+            self._kept[query] = rows
+
+    def rows(self, *queries: Query) -> list[Sequence[Sequence[Any]]]:
+        missing = [query for query in queries if query not in self._kept]
+        if missing:
+            limit = self.header.id
+            self.keep(missing, _say(self._link, *(_query(self._link, limit, query) for query in missing)))
+        return [self._kept[query] for query in queries]
 
     def seat(self, sid: str) -> SeatRows:
-        reply = self.beat_reply
-        if reply is None:
-            (reply,) = _say(self._link, _statement(self._link, "beat", self._limit, sid))
-        sessions, runs = (_loaded(reply, column) for column in range(2))
-        if not sessions:
-            return NO_ROWS
-        return SeatRows(SessionRow(*sessions[0]), {run[1]: RunRow(*run) for run in runs}, {})
+        self.guess = Guess(self.header.id)
+        return limit_reading.read_seat(self, sid)
 
-    def parts(self, want: Wanted) -> Parts:
-        reply = self.parts_reply
-        if reply is None:
-            (reply,) = _say(self._link, _parts_statement(self._link, self._limit, want, self._clock))
-        sessions, runs, calls, heads, silent, later, tails, windows, before = (
-            _loaded(reply, column) for column in range(9)
-        )
-        totals = self.totals_reply
-        return Parts(
-            [SessionRow(*row) for row in sessions],
-            [RunRow(*row) for row in runs],
-            [CallRow(*row) for row in calls],
-            [RunRow(*row) for row in heads],
-            [RunRow(*row) for row in silent],
-            [SessionRow(*row) for row in later],
-            [TailRow(*row) for row in tails],
-            [(name, bytes.fromhex(entries)) for name, entries in windows],
-            Before(*before) if before else None,
-            None if totals is None else Totals(*(int(totals.get_value(0, column) or 0) for column in range(4))),
-        )
+    def parts(self, loaded: LoadedHeader, want: Wanted) -> Parts:
+        header = self.header
+        is_crowded = loaded.counts.placed_runs > limit_parts.HEADS_READ
+        self.guess = Guess(header.id, bool(loaded.window_sums), is_crowded)
+        now = max(header.last_step_at, self._raw + header.clock_offset_ms)
+        counts = header.version % limit_parts.CHECKED_EVERY == 0
+        return limit_reading.read_parts(self, header, loaded, want, now, counts=counts)
 
     def before(self, tag: int) -> int:
-        (reply,) = _say(self._link, _statement(self._link, "before", self._limit, tag))
-        return int(reply.get_value(0, 0) or 0)
+        return limit_reading.count_before(self, self.header, tag)
 
     def whole(self) -> Rows:
-        reply = self.read_reply
-        if reply is None:
-            (reply,) = _say(self._link, _statement(self._link, "read", *self._key))
+        (reply,) = _say(self._link, _statement(self._link, "read", *self._key))
         return _rows(reply)
 
 
@@ -207,21 +205,9 @@ def names(link: Link, environment: str) -> list[str]:
     return sorted((found.get_value(row, 0) or b"").decode() for row in range(found.ntuples))
 
 
-def _parts_statement(link: Link, limit: int, want: Wanted, clock: Clock) -> bytes:
-    return _statement(
-        link,
-        "parts",
-        limit,
-        want.sid,
-        encode(want.calls),
-        encode(want.keys),
-        want.ended,
-        clock.instead,
-        clock.shift,
-        limit_parts.ENDINGS_READ,
-        limit_parts.HEADS_READ,
-        limit_parts.SILENT_READ,
-    )
+def _query(link: Link, limit: int, query: Query) -> bytes:
+    name, arguments, each = query
+    return _statement(link, name, limit, *arguments, *([] if each is None else [encode(each)]))
 
 
 def _header(reply: PGresult, first: int) -> Header | None:
@@ -234,13 +220,7 @@ def _header(reply: PGresult, first: int) -> Header | None:
 
 def _rows(reply: PGresult) -> Rows:
     sessions, runs, calls, tails, windows = (_loaded(reply, 1 + _HEADER_COLUMNS + column) for column in range(5))
-    return Rows(
-        gathered(
-            [SessionRow(*row) for row in sessions], [RunRow(*row) for row in runs], [CallRow(*row) for row in calls]
-        ),
-        {json.loads(row[0]): TailRow(*row) for row in tails},
-        {name: bytes.fromhex(entries) for name, entries in windows},
-    )
+    return whole_rows(sessions, runs, calls, tails, [(name, bytes.fromhex(entries)) for name, entries in windows])
 
 
 def _loaded(reply: PGresult, column: int) -> Any:  # noqa: ANN401 - rows as JSON
@@ -267,32 +247,32 @@ def write(link: Link, limit: int, changes: Changes | Beat, told: Sequence[Told] 
         _say(link, _statement(link, "put_beat", limit, changes.last_step_at, *fields), b"COMMIT")
         return
     change = changes.header
-    statements = [
-        _statement(
-            link,
-            "put",
-            limit,
-            change.last_step_at,
-            change.clock_offset_ms,
-            change.virtual_time,
-            change.placed_run_count,
-            change.head,
-            _list(changes.dropped_sessions),
-            _list(changes.sessions),
-            _list(changes.granted),
-            _list(changes.dropped_runs),
-            _list(changes.runs),
-            _list(changes.dropped_calls),
-            _list(changes.calls),
-            _list(changes.dropped_tails),
-            _list(changes.tails),
-            _list(changes.dropped_windows),
-            _list([(window.name, window.entries.hex()) for window in changes.windows]),
-        )
-    ]
+    statements = [_statement(link, "put_packed", limit, *change[:5])]
+    if any(changes[1:]):
+        statements = [_put(link, limit, changes)]
     if change.eras:
         statements.append(_statement(link, "put_header", limit, change.eras, change.people))
     _say(link, *statements, b"COMMIT", *tells)
+
+
+def _put(link: Link, limit: int, changes: Changes) -> bytes:
+    return _statement(
+        link,
+        "put",
+        limit,
+        *changes.header[:5],
+        _list(changes.dropped_sessions),
+        _list(changes.sessions),
+        _list(changes.granted),
+        _list(changes.dropped_runs),
+        _list(changes.runs),
+        _list(changes.dropped_calls),
+        _list(changes.calls),
+        _list(changes.dropped_tails),
+        _list(changes.tails),
+        _list(changes.dropped_windows),
+        _list([(window.name, window.entries.hex()) for window in changes.windows]),
+    )
 
 
 def _list(rows: Sequence[object]) -> str:

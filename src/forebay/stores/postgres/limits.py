@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
 from typing import TypeVar
 
 from psycopg.errors import UndefinedTable
 
-from forebay.errors import StoreCorrupt
+from forebay.errors import StoreBusy, StoreCorrupt
 from forebay.ids import derived_id
 from forebay.model.access import Access
 from forebay.model.limit_record import Answer, Ask, Grant, Record
@@ -25,7 +23,7 @@ from forebay.stores.access import too_old_limits
 from forebay.stores.limit_base import Step, Wake
 from forebay.stores.postgres import limit_rows, schema
 from forebay.stores.postgres.connection import Link, Links, Server
-from forebay.stores.postgres.limit_rows import Clock, Key, Plan, Read, Told
+from forebay.stores.postgres.limit_rows import Clock, Guess, Key, Read, Told
 from forebay.stores.postgres.listener import Listener
 from forebay.stores.sql import limit_parts, limit_step
 from forebay.stores.sql.limit_rows import Unreadable
@@ -66,8 +64,7 @@ class PostgresLimits:
     ) -> None:
         self._environment = check_name("environment", environment)
         self._clock = clock
-        self._ids: dict[str, int] = {}
-        self._steps = count(random.randrange(limit_parts.CHECKED_EVERY))  # noqa: S311 - spreads processes
+        self._guesses: dict[str, Guess | None] = {}
         self._server = Server(address, settings=_SETTINGS, timeout_s=TIMEOUT_S, prepare_threshold=None)
         self._open()
         _OPEN.add(self)
@@ -79,13 +76,24 @@ class PostgresLimits:
         # Of its own: a heartbeat must not wait behind anything.
         self._beats = Links(self._server, max_idle=1)
         self._listener = Listener(self._server, name="forebay-limits-listener")
+        self._turns: dict[str, threading.Lock] = {}
 
     def after_fork(self) -> None:
         """Sockets and locks are the parent's; whoever listened there does not listen here."""
         self._open()
 
     def exchange(self, limit: str, ask: Ask) -> Answer:
-        return self._ask(self._links, limit, ask)
+        """Only one thread at a time: at the server they would wait for the same lock, each with a connection."""
+        turn = self._turns.setdefault(limit, threading.Lock())
+        if not turn.acquire(timeout=TIMEOUT_S):
+            raise StoreBusy(
+                f"Other threads kept limit {limit!r} busy for {TIMEOUT_S:.0f} s.",
+                remedy="Try again; if it goes on, use fewer processes, or limits in Redis.",
+            )
+        try:
+            return self._ask(self._links, limit, ask)
+        finally:
+            turn.release()
 
     def renew(self, limit: str, ask: Ask) -> Answer:
         return self._ask(self._beats, limit, ask)
@@ -100,18 +108,21 @@ class PostgresLimits:
         key, want, beats = Key(self._environment, limit), limit_parts.wanted(ask), limit_parts.may_only_beat(ask)
 
         def use(link: Link) -> Answer:
-            counts = next(self._steps) % limit_parts.CHECKED_EVERY == 0
-            locked = limit_rows.lock(link, key, self._now(), Plan(self._ids.get(limit, 0), want, beats, counts))
-            if locked.header is None:
+            guess = self._guesses.get(limit)
+            queries = guess.queries(want, beats=beats) if guess else []
+            locked = limit_rows.lock(link, key, self._now(), guess.limit if guess else 0, queries)
+            reader = locked.reader
+            if reader is None:
                 return admission.unknown(locked.raw)
-            self._ids[limit] = locked.header.id
             with _readable(limit):
-                decided = limit_step.exchange(locked.header, locked.reader, ask, locked.raw)
+                decided = limit_step.exchange(reader.header, reader, ask, locked.raw)
+            if not beats or guess is None:
+                self._guesses[limit] = reader.guess
             if decided is None:
                 return admission.unknown(locked.raw)
             now = decided.answer["now"]
             told = [self._told(limit, sid, grants, now) for sid, grants in decided.told]
-            limit_rows.write(link, locked.header.id, decided.changes, told)
+            limit_rows.write(link, reader.header.id, decided.changes, told)
             return decided.answer
 
         return self._using(links, use, lambda now: admission.unknown(self._now().at(now)), migrates=True)
@@ -160,17 +171,18 @@ class PostgresLimits:
         def use(link: Link) -> Record | None:
             while True:
                 locked = limit_rows.lock_whole(link, key, self._now())
-                if locked.header is None:
+                reader = locked.reader
+                if reader is None:
                     changed = step(None, locked.raw)
                     if changed is None or limit_rows.add(link, key, limit_step.first_rows(changed)):
                         return changed
                     continue
                 with _readable(limit):
-                    record, rows = limit_step.read_whole(locked.header, locked.reader, locked.raw)
+                    record, rows = limit_step.read_whole(reader.header, reader, locked.raw)
                 changed = step(record, locked.raw)
                 if changed is not None:
-                    changes = limit_step.replace(locked.header, rows, changed)
-                    limit_rows.write(link, locked.header.id, changes)
+                    changes = limit_step.replace(reader.header, rows, changed)
+                    limit_rows.write(link, reader.header.id, changes)
                 return changed
 
         def missing(now: int) -> Record | None:

@@ -28,6 +28,8 @@ from forebay.stores.sql.limit_rows import (
     encode,
 )
 
+LARGEST_PACKED = 12_288
+"""Characters of a header that has the whole limit in itself: from there on, rows cost less."""
 _PEOPLE = ("layers", "pause_note", "paused_by", "reports", "refused_callers")
 _APART = frozenset(
     {"eras", "last_step_at", "clock_offset_ms", "virtual_time", "sessions", "tails", "window_logs", "rest", *_PEOPLE}
@@ -99,24 +101,38 @@ def tail_text(row: TailRow) -> str:
 
 
 def plain_record(header: Header, loaded: LoadedHeader) -> Record:
-    """Return the record without its parts and without what only people read."""
+    """Return the record without what only people read, and without its parts where they are rows."""
     record: dict[str, Any] = {
         **loaded.plain,
         "last_step_at": header.last_step_at,
         "clock_offset_ms": header.clock_offset_ms,
         "virtual_time": header.virtual_time,
-        "eras": decode(header.eras),
+        "eras": [*_eras(header.eras)],
         "window_logs": {},
         "sessions": {},
         "tails": {},
     }
+    if loaded.parts is not None:
+        record.update(loaded.parts)
+        logs = loaded.parts["window_logs"]
+        record["window_logs"] = {name: log_of(bytes.fromhex(entries)) for name, entries in logs.items()}
     return cast("Record", record)
 
 
+@lru_cache(maxsize=64)
+def _eras(text: str) -> list[Era]:
+    """Return eras that a step leaves as they are; it only drops those that are over."""
+    return cast("list[Era]", decode(text))
+
+
 def whole_record(header: Header, rows: Rows) -> Record:
-    """Return all that the rows say, in the order in which sessions asked first, as far as the rows tell."""
-    record = plain_record(header, header.load())
+    """Return all that the header and its rows say, in the order in which sessions asked first, as far as rows tell."""
+    loaded = header.load()
+    record = plain_record(header, loaded)
     record.update(decode(header.people))
+    record["eras"] = decode(header.eras)
+    if loaded.parts is not None:
+        return record
     for sid, seat in rows.seats.items():
         if seat.session is not None:
             record["sessions"][sid] = seat_of(seat, seat.session)
@@ -236,10 +252,26 @@ def placing_terms(eras: list[Era]) -> Terms:
 def header_of(
     record: Record, counts: Counts, units: Mapping[str, int], latest: int, *, with_people: bool
 ) -> HeaderChange:
-    plain = {name: value for name, value in record.items() if name not in _APART}
-    head = encode({"record": plain, "counts": counts, "sums": sums_of(record), "latest": latest, "units": units})
+    sums = sums_of(record)
+    head = encode({"record": _plain(record), "counts": counts, "sums": sums, "latest": latest, "units": units})
+    return _header_change(record, head, counts.placed_runs, with_people=with_people)
+
+
+def packed_header_of(record: Record, latest: int, *, with_people: bool) -> HeaderChange | None:
+    """Return a header that has the parts of the record in itself; None where the record is too large for that."""
+    logs = {name: log_entries(log).hex() for name, log in record["window_logs"].items()}
+    parts = {"sessions": record["sessions"], "tails": record["tails"], "window_logs": logs}
+    head = encode({"record": _plain(record), "latest": latest, "parts": parts})
+    return _header_change(record, head, 0, with_people=with_people) if len(head) <= LARGEST_PACKED else None
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in _APART}
+
+
+def _header_change(record: Record, head: str, placed_run_count: int, *, with_people: bool) -> HeaderChange:
     change = HeaderChange(
-        record["last_step_at"], record["clock_offset_ms"], record["virtual_time"], counts.placed_runs, head
+        record["last_step_at"], record["clock_offset_ms"], record["virtual_time"], placed_run_count, head
     )
     if not with_people:
         return change

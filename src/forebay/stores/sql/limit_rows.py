@@ -7,7 +7,8 @@ keys, and the logs of windows are rows of their own. Texts that come from caller
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import add, sub
 from typing import Any, NamedTuple, cast
 
 from forebay.rules import limit_state as state
@@ -99,7 +100,7 @@ class Counts(NamedTuple):
     tails: int = 0
 
     def changed(self, before: Counts, after: Counts) -> Counts:
-        return Counts(*(count + new - old for count, old, new in zip(self, before, after, strict=True)))
+        return Counts(*map(add, self, map(sub, after, before)))
 
 
 class Header(NamedTuple):
@@ -121,15 +122,20 @@ class Header(NamedTuple):
 
     def load(self) -> LoadedHeader:
         head = decode(self.head)
-        return LoadedHeader(head["record"], Counts(*head["counts"]), head["sums"], head["latest"], head["units"])
+        if "parts" in head:
+            return LoadedHeader(head["record"], Counts(), {}, head["latest"], {}, head["parts"])
+        return LoadedHeader(head["record"], Counts(*head["counts"]), head["sums"], head["latest"], head["units"], None)
 
 
 class LoadedHeader(NamedTuple):
+    """`parts` are those of a small record, which lies in its header as a whole: then there are no rows to count."""
+
     plain: dict[str, Any]
     counts: Counts
     window_sums: dict[str, int]
     latest_call_until: int
     in_flight_sums: dict[str, int]
+    parts: dict[str, Any] | None
 
 
 class HeaderChange(NamedTuple):
@@ -187,3 +193,18 @@ def gathered(sessions: Iterable[SessionRow], runs: Iterable[RunRow], calls: Iter
         seat = found.setdefault(call.session_id, SeatRows(None, {}, {}))
         cast("dict[int, CallRow]", seat.calls)[call.id] = call
     return found
+
+
+def whole_rows(
+    sessions: Iterable[Sequence[Any]],
+    runs: Iterable[Sequence[Any]],
+    calls: Iterable[Sequence[Any]],
+    tails: Iterable[Sequence[Any]],
+    windows: Iterable[Sequence[Any]],
+) -> Rows:
+    """Return all rows of a limit, given what statements have read; the entries of windows are bytes."""
+    return Rows(
+        gathered(map(SessionRow._make, sessions), map(RunRow._make, runs), map(CallRow._make, calls)),
+        {decode(row[0]): TailRow(*row) for row in tails},
+        {name: entries for name, entries in windows},  # noqa: C416 - rows of either driver
+    )

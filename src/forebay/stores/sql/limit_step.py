@@ -14,7 +14,9 @@ from forebay.stores.sql.limit_codec import (
     counts_of,
     header_of,
     log_entries,
+    packed_header_of,
     placing_terms,
+    plain_record,
     quoted,
     rows_of,
     run_rows,
@@ -46,6 +48,8 @@ from forebay.stores.sql.limit_rows import (
     TailRow,
 )
 
+FEW = 24
+"""Sessions, runs and calls of a limit that is small again."""
 _EMPTY = Rows({}, {}, {})
 
 
@@ -56,12 +60,12 @@ class WholeReader(Protocol):
 
 
 class Reader(WholeReader, Protocol):
-    """Reads rows of a limit whose header this transaction has locked."""
+    """Reads rows of a limit in a transaction that sees them as its header counts them."""
 
     def seat(self, sid: str) -> SeatRows:
         """The session and its runs, without its calls."""
 
-    def parts(self, want: Wanted) -> Parts: ...
+    def parts(self, loaded: LoadedHeader, want: Wanted) -> Parts: ...
 
     def before(self, tag: int) -> int:
         """Return how many runs that are not too large stand before a tag."""
@@ -80,21 +84,41 @@ def exchange(header: Header, reader: Reader, ask: Ask, raw: int) -> Decided | No
 
     Return None where nothing has to be written because the limit has no terms.
     """
-    if not header.older:
-        loaded = header.load()
-        if may_only_beat(ask) and (decided := _beat(header, loaded, reader, ask, raw)):
-            return decided
-        try:
-            decided = _part(header, loaded, reader, ask, raw)
-        except Forgot:
-            decided = None
-        if decided is not None:
-            return decided
+    if not header.older and (decided := _bounded(header, reader, ask, raw)) is not None:
+        return decided
     record, before = read_whole(header, reader, raw, seen=ask["seen_at"], elapsed=ask["elapsed_ms"])
     answer = admission.decide(record, ask, raw)
     if answer["status"] == "unknown":
         return None
     return Decided(answer, replace(header, before, record), _told(record, answer))
+
+
+def _bounded(header: Header, reader: Reader, ask: Ask, raw: int) -> Decided | None:
+    """Decide on as little as possible; return None where that is not enough."""
+    loaded = header.load()
+    if loaded.parts is not None:
+        return _packed(header, loaded, ask, raw)
+    if may_only_beat(ask) and (decided := _beat(header, loaded, reader, ask, raw)):
+        return decided
+    try:
+        return _part(header, loaded, reader, ask, raw)
+    except Forgot:
+        return None
+
+
+def _packed(header: Header, loaded: LoadedHeader, ask: Ask, raw: int) -> Decided | None:
+    """Decide on a small limit; return None where it becomes large, or where its header alone has to know more."""
+    record = plain_record(header, loaded)
+    answer = admission.decide(record, ask, raw)
+    if answer["status"] == "unknown" or record["terms_version"] != loaded.plain["terms_version"]:
+        return None
+    change = packed_header_of(record, _latest(record, loaded.latest_call_until), with_people=False)
+    return None if change is None else Decided(answer, limit_changes.nothing(change), _told(record, answer))
+
+
+def _latest(record: Record, known: int) -> int:
+    """Return when the last call is over that was ever granted."""
+    return max([known, *(call["call_until"] for seat in record["sessions"].values() for call in seat["calls"])])
 
 
 def _told(record: Record, answer: Answer) -> list[tuple[str, list[Grant]]]:
@@ -130,7 +154,9 @@ def _is_as_known(record: Record, header: Header, loaded: LoadedHeader) -> bool:
 def _part(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: int) -> Decided | None:
     """Return None where the step has to know all of the limit."""
     want = wanted(ask)
-    parts = reader.parts(want)
+    parts = reader.parts(loaded, want)
+    if parts.totals is not None and is_few(loaded.counts):
+        return None  # all of it fits into its header again
     while True:
         part = part_record(header, loaded, parts, ask["session_id"])
         record = part.record
@@ -140,9 +166,14 @@ def _part(header: Header, loaded: LoadedHeader, reader: Reader, ask: Ask, raw: i
         tag = _tag_to_count(part, answer, ask["session_id"])
         if tag is None or (parts.before is not None and parts.before.virtual_start == tag):
             break
-        # The rules are asked again, knowing this: what they decide is the same.
+        # The rules are asked again, knowing this: what they decide is the same. They have changed what was loaded.
+        loaded = header.load()
         parts = parts._replace(before=Before(tag, reader.before(tag)))
     return Decided(answer, _part_changes(loaded, part, answer, want), _told(record, answer))
+
+
+def is_few(counts: Counts) -> bool:
+    return counts.sessions + counts.runs + counts.calls <= FEW
 
 
 def _tag_to_count(part: Part, answer: Answer, sid: str) -> int | None:
@@ -231,7 +262,7 @@ def read_whole(
         return read_older(header.older), _EMPTY
     rows = reader.whole()
     record = whole_record(header, rows)
-    if _problems(header, rows):
+    if header.load().parts is None and _problems(header, rows):
         now = state.logical(record, raw, seen=seen, elapsed=elapsed)
         if record["eras"]:
             state.start_again(record, state.terms_at(record, now), now, header.load().latest_call_until)
@@ -243,6 +274,8 @@ def check(header: Header, reader: WholeReader) -> list[str]:
     if header.older:
         return []
     rows = reader.whole()
+    if header.load().parts is not None:
+        return [] if rows == _EMPTY else ["the header has the whole limit, and there are rows beside it"]
     expected = all_rows(whole_record(header, rows))
     return _problems(header, rows) + [
         f"session {sid} is kept as {seat}, not as {expected.seats.get(sid)}"
@@ -282,15 +315,17 @@ def _problems(header: Header, rows: Rows) -> list[str]:
 
 
 def replace(header: Header | None, before: Rows, record: Record) -> Changes:
-    """Return what to write so that the rows say what the record says."""
+    """Return what to write so that the header, or the header and the rows, say what the record says."""
+    latest = _latest(record, header.load().latest_call_until if header is not None and not header.older else 0)
+    packed = packed_header_of(record, latest, with_people=True)
+    if packed is not None:
+        return limit_changes.between(before, _EMPTY, packed)
     after = all_rows(record)
-    latest = header.load().latest_call_until if header is not None and not header.older else 0
-    ends = (call["call_until"] for seat in record["sessions"].values() for call in seat["calls"])
     units = state.units_of(call for session in record["sessions"].values() for call in session["calls"])
-    change = header_of(record, counts_of(after), units, max([latest, *ends]), with_people=True)
+    change = header_of(record, counts_of(after), units, latest, with_people=True)
     return limit_changes.between(before, after, change)
 
 
 def first_rows(record: Record) -> Changes:
-    """Return what to write for a limit that has no rows yet."""
+    """Return what to write for a limit that is not there yet."""
     return replace(None, _EMPTY, record)

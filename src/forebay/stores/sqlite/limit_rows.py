@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import apsw
 
-from forebay.stores.sql import limit_parts
+from forebay.stores.sql import limit_parts, limit_reading
 from forebay.stores.sql.limit_changes import Beat, Changes
-from forebay.stores.sql.limit_parts import Before, Parts, Totals, Wanted
-from forebay.stores.sql.limit_rows import (
-    MAY_BE_GRANTED,
-    NO_ROWS,
-    UNCONFIRMED,
-    CallRow,
-    Header,
-    Rows,
-    RunRow,
-    SeatRows,
-    SessionRow,
-    TailRow,
-    gathered,
-)
+from forebay.stores.sql.limit_parts import Parts, Wanted
+from forebay.stores.sql.limit_reading import Query
+from forebay.stores.sql.limit_rows import Header, HeaderChange, LoadedHeader, Rows, SeatRows, whole_rows
 from forebay.stores.sqlite.boot_clock import Moment, passed
 from forebay.stores.sqlite.limit_queries import sql
 
@@ -50,12 +38,6 @@ def find(db: apsw.Connection, key: Key) -> Found | None:
         *header, raw, boot, ticks, wall = row
         return Found(Header(*header), raw, Moment(boot, ticks, wall))
     return None
-
-
-def find_version(db: apsw.Connection, key: Key) -> tuple[int, int] | None:
-    """Return the id of a limit and how often it was written."""
-    found: list[tuple[int, int]] = _rows(db, "version", *key)
-    return found[0] if found else None
 
 
 def names(db: apsw.Connection, environment: str) -> list[str]:
@@ -94,74 +76,29 @@ class LimitReader:
         self._limit = header.id
         self._now = max(header.last_step_at, raw + header.clock_offset_ms)
 
-    def seat(self, sid: str) -> SeatRows:
-        sessions = self._sessions("session", sid)
-        if not sessions:
-            return NO_ROWS
-        return SeatRows(sessions[0], {run.id: run for run in self._runs("runs_of", sid)}, {})
+    def rows(self, *queries: Query) -> list[Sequence[Sequence[Any]]]:
+        return [self._rows(query) for query in queries]
 
-    def parts(self, want: Wanted) -> Parts:
-        due = self._sessions("due_sessions", self._now, want.sid, limit_parts.ENDINGS_READ)
-        sessions = [*self._sessions("session", want.sid), *due]
-        known = [session.session_id for session in sessions]
-        if want.ended and want.ended not in known:
-            sessions += self._sessions("session", want.ended)
-        runs = [run for sid in known for run in self._runs("runs_of", sid)]
-        calls = [call for call_id in want.calls for call in self._calls("call", want.sid, call_id)]
-        calls += [
-            call
-            for each in sessions
-            if each.session_id != want.sid
-            for call in self._calls("calls_of", each.session_id)
-        ]
-        heads: list[RunRow] = []
-        silent: list[RunRow] = []
-        if self._header.placed_run_count:
-            but = json.dumps(known)
-            heads = self._runs("line", MAY_BE_GRANTED, but, limit_parts.HEADS_READ)
-            silent = self._runs("line", UNCONFIRMED, but, limit_parts.SILENT_READ)
-        keys = {*want.keys, *(run.key for some in (runs, heads, silent) for run in some)}
-        tails = [tail for key in sorted(keys) for tail in self._tails("tail", key)]
-        before = None
-        if len(heads) == limit_parts.HEADS_READ or len(silent) == limit_parts.SILENT_READ:
-            tag = limit_parts.likely_tag(self._header, want, runs, tails)
-            before = Before(tag, self.before(tag))
-        return Parts(
-            sessions,
-            runs,
-            calls,
-            heads,
-            silent,
-            self._sessions("later_session", self._now, want.sid),
-            tails,
-            _rows(self._db, "windows", self._limit),
-            before,
-            self._totals() if self._header.version % limit_parts.CHECKED_EVERY == 0 else None,
-        )
+    def _rows(self, query: Query) -> list[Any]:
+        name, arguments, each = query
+        if each is None:
+            return _rows(self._db, name, self._limit, *arguments)
+        return [row for one in each for row in _rows(self._db, name, self._limit, *arguments, one)]
+
+    def seat(self, sid: str) -> SeatRows:
+        return limit_reading.read_seat(self, sid)
+
+    def parts(self, loaded: LoadedHeader, want: Wanted) -> Parts:
+        counts = self._header.version % limit_parts.CHECKED_EVERY == 0
+        return limit_reading.read_parts(self, self._header, loaded, want, self._now, counts=counts)
 
     def before(self, tag: int) -> int:
-        ((count,),) = _rows(self._db, "before", self._limit, tag, self._limit, tag)
-        return int(count)
+        return limit_reading.count_before(self, self._header, tag)
 
     def whole(self) -> Rows:
-        seats = gathered(self._sessions("sessions"), self._runs("runs"), self._calls("calls"))
-        tails = {json.loads(tail.key): tail for tail in self._tails("tails")}
-        return Rows(seats, tails, dict(_rows(self._db, "windows", self._limit)))
-
-    def _totals(self) -> Totals:
-        return Totals(*_rows(self._db, "totals", *[self._limit] * 4)[0])
-
-    def _sessions(self, name: str, *arguments: Any) -> list[SessionRow]:  # noqa: ANN401 - what SQL takes
-        return [SessionRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
-
-    def _runs(self, name: str, *arguments: Any) -> list[RunRow]:  # noqa: ANN401 - what SQL takes
-        return [RunRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
-
-    def _calls(self, name: str, *arguments: Any) -> list[CallRow]:  # noqa: ANN401 - what SQL takes
-        return [CallRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
-
-    def _tails(self, name: str, *arguments: Any) -> list[TailRow]:  # noqa: ANN401 - what SQL takes
-        return [TailRow(*row) for row in _rows(self._db, name, self._limit, *arguments)]
+        names = ("sessions", "runs", "calls", "tails", "windows")
+        sessions, runs, calls, tails, windows = self.rows(*map(Query, names))
+        return whole_rows(sessions, runs, calls, tails, windows)
 
 
 def _rows(db: apsw.Connection, name: str, *arguments: Any) -> list[Any]:  # noqa: ANN401 - what SQL takes
@@ -169,24 +106,44 @@ def _rows(db: apsw.Connection, name: str, *arguments: Any) -> list[Any]:  # noqa
     return db.execute(sql(name), arguments).fetchall()
 
 
-def add(db: apsw.Connection, key: Key, changes: Changes, raw: int, now: Moment) -> None:
-    """Add a limit that is not there."""
-    (((limit,)),) = _rows(db, "add_header", *changes.header, raw, *now, *key)
-    _write_parts(db, limit, changes)
+def add(db: apsw.Connection, key: Key, changes: Changes, raw: int, now: Moment) -> bool:
+    """Whether there was none."""
+    added = _rows(db, "add_header", *changes.header, raw, *now, *key)
+    for (limit,) in added:
+        _write_parts(db, limit, changes)
+    return bool(added)
 
 
-def write(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int, now: Moment) -> None:
-    limit = header.id
+def write(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int, now: Moment) -> bool:
+    """Whether nobody has written the limit since its header was read; if somebody has, nothing is written."""
+    if isinstance(changes, Changes) and not any(changes[1:]):
+        return _put_header(db, header, changes.header, raw, now)
+    with writing(db):
+        return put(db, header, changes, raw, now)
+
+
+def put(db: apsw.Connection, header: Header, changes: Changes | Beat, raw: int, now: Moment) -> bool:
+    """Do the same inside a transaction that no other writes beside."""
     if isinstance(changes, Beat):
-        db.execute(sql("put_beat"), (changes.last_step_at, raw, *now, limit))
-        db.execute(sql("put_session"), (limit, *changes.session))
-        return
-    change = changes.header
+        if not _is_changed(db, "put_beat", changes.last_step_at, raw, *now, header.id, header.version):
+            return False
+        db.execute(sql("put_session"), (header.id, *changes.session))
+        return True
+    if not _put_header(db, header, changes.header, raw, now):
+        return False
+    _write_parts(db, header.id, changes)
+    return True
+
+
+def _put_header(db: apsw.Connection, header: Header, change: HeaderChange, raw: int, now: Moment) -> bool:
     if change.eras:
-        db.execute(sql("put_whole_header"), (*change, raw, *now, limit))
-    else:
-        db.execute(sql("put_header"), (*change[:5], raw, *now, limit))
-    _write_parts(db, limit, changes)
+        return _is_changed(db, "put_whole_header", *change, raw, *now, header.id, header.version)
+    return _is_changed(db, "put_header", *change[:5], raw, *now, header.id, header.version)
+
+
+def _is_changed(db: apsw.Connection, name: str, *arguments: Any) -> bool:  # noqa: ANN401 - what SQL takes
+    db.execute(sql(name), arguments)
+    return db.changes() == 1
 
 
 def _write_parts(db: apsw.Connection, limit: int, changes: Changes) -> None:

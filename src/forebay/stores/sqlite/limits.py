@@ -93,10 +93,8 @@ class SqliteLimits:
                     decided = limit_step.exchange(found.header, LimitReader(db, found.header, raw), ask, raw)
                 if decided is None:
                     return admission.unknown(raw), []
-                with limit_rows.writing(db):
-                    if _is_at(db, key, found.header):
-                        limit_rows.write(db, found.header, decided.changes, raw, now)
-                        return decided.answer, decided.told
+                if limit_rows.write(db, found.header, decided.changes, raw, now):
+                    return decided.answer, decided.told
                 losses += 1
                 if losses > _PATIENT_AFTER and not access.patience(0):
                     raise access.busy()
@@ -127,7 +125,8 @@ class SqliteLimits:
         """If others were faster a few times, the step is taken in a transaction that keeps them from writing."""
         key = Key(self._environment, limit)
 
-        def use(_access: Access, db: apsw.Connection) -> Record | None:
+        def use(access: Access, db: apsw.Connection) -> Record | None:
+            access.patience.hurry()
             for _ in range(_ALONE_AFTER):
                 with limit_rows.reading(db):
                     whole = self._whole(db, key)
@@ -135,8 +134,7 @@ class SqliteLimits:
                 if changed is None:
                     return None
                 with limit_rows.writing(db):
-                    if _is_at(db, key, whole.header):
-                        _replace(db, key, whole, changed)
+                    if _replace(db, key, whole, changed):
                         return changed
             with limit_rows.writing(db):
                 whole = self._whole(db, key)
@@ -241,15 +239,9 @@ class SqliteLimits:
         self._lock.release()
 
 
-def _is_at(db: apsw.Connection, key: Key, header: Header | None) -> bool:
-    """Whether nobody has written the limit since."""
-    written = None if header is None else (header.id, header.version)
-    return limit_rows.find_version(db, key) == written
-
-
-def _replace(db: apsw.Connection, key: Key, whole: _Whole, changed: Record) -> None:
+def _replace(db: apsw.Connection, key: Key, whole: _Whole, changed: Record) -> bool:
+    """Whether nobody has written the limit since it was read; if somebody has, nothing is written."""
     if whole.header is None or whole.rows is None:
-        limit_rows.add(db, key, limit_step.first_rows(changed), whole.raw, whole.now)
-    else:
-        changes = limit_step.replace(whole.header, whole.rows, changed)
-        limit_rows.write(db, whole.header, changes, whole.raw, whole.now)
+        return limit_rows.add(db, key, limit_step.first_rows(changed), whole.raw, whole.now)
+    changes = limit_step.replace(whole.header, whole.rows, changed)
+    return limit_rows.put(db, whole.header, changes, whole.raw, whole.now)

@@ -1,7 +1,8 @@
--- A limit is a header and the rows that it counts; an exchange reads and writes only those that it has to do with.
+-- A small limit is a header. A large one is a header and the rows that it counts; an exchange reads and writes only
+-- those that it has to do with.
 -- `version` counts the writes. `last_step_at`, `clock_offset_ms`, `virtual_time` and `placed_run_count` (how many runs
--- have a place in line) are parts of the record that statements need; `head` has its other plain parts, and the counts
--- of all rows. `eras` and `people` change only when a person or a program changes the limit. `older` is the record as
+-- have a place in line) are parts of the record that statements need; `head` has its other plain parts, and either the
+-- sessions, tails and windows themselves, or the counts of all rows. `eras` and `people` change only when a person or a program changes the limit. `older` is the record as
 -- schema 1 kept it, until the first step that changes it. All texts are JSON. Pages are left half empty, so that the
 -- next version of a row lies in the same page and the last one is cleared away without a vacuum.
 -- Whoever has dropped the headers has left nothing of use.
@@ -19,6 +20,7 @@ ALTER TABLE forebay_limits
     ADD COLUMN head text NOT NULL DEFAULT '',
     ADD COLUMN eras text NOT NULL DEFAULT '',
     ADD COLUMN people text NOT NULL DEFAULT '';
+ALTER TABLE forebay_limits ALTER COLUMN head SET STORAGE MAIN;
 CREATE UNIQUE INDEX forebay_limits_id ON forebay_limits (id);
 
 -- Sessions. `due_at`: when a step has to look at it; `open_call_count`: how many calls it has; `unconfirmed`: grants

@@ -6,7 +6,33 @@ import re
 from functools import cache
 from importlib import resources
 
-NAMES = ("lock", "beat", "parts", "totals", "before", "read", "put", "put_beat", "put_header", "add", "tell", "names")
+NAMES = (
+    "lock",
+    "lock_free",
+    "near_sessions",
+    "near_runs",
+    "named_calls",
+    "first_tails",
+    "named_tails",
+    "windows",
+    "likely_behind",
+    "behind",
+    "before",
+    "due_sessions",
+    "later_session",
+    "session",
+    "runs_of",
+    "calls_of",
+    "totals",
+    "read",
+    "put",
+    "put_packed",
+    "put_beat",
+    "put_header",
+    "add",
+    "tell",
+    "names",
+)
 
 
 @cache

@@ -1,7 +1,8 @@
--- A limit is a header and the rows that it counts; an exchange reads and writes only those that it has to do with.
+-- A small limit is a header. A large one is a header and the rows that it counts; an exchange reads and writes only
+-- those that it has to do with.
 -- `version`, `raw`, `boot`, `ticks` and `wall` are as before. `last_step_at`, `clock_offset_ms`, `virtual_time` and
 -- `placed_run_count` (how many runs have a place in line) are parts of the record that statements need; `head` has its
--- other plain parts, and the counts of all rows. `eras` and `people` change only when a person or a program changes
+-- other plain parts, and either the sessions, tails and windows themselves, or the counts of all rows. `eras` and `people` change only when a person or a program changes
 -- the limit. `older` is the record as schema 1 kept it, until the first step that changes it. All texts are JSON.
 ALTER TABLE limits RENAME TO limits_1;
 CREATE TABLE limits (
