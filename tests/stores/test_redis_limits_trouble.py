@@ -125,6 +125,39 @@ def test_a_hung_server_is_given_up_and_the_call_may_have_been_done(server: Serve
     assert store.read(LIMIT)[0] is not None
 
 
+@pytest.mark.slow
+def test_a_server_that_answers_late_is_asked_no_more_before_it_has(server: Server, store: RedisLimits) -> None:
+    """Neither by a new connection, nor by the same request once more."""
+    define(store, 1)
+    asker = process(store, "asker")
+    with redis_client(server.url) as client:
+        before = client.info()
+        os.kill(server.pid, signal.SIGSTOP)
+        threading.Timer(3, os.kill, (server.pid, signal.SIGCONT)).start()
+        with pytest.raises(MaybeApplied):
+            store.exchange(LIMIT, asker.ask())
+        assert not store.send_back(LIMIT, asker.returns()), "it would wait behind the other"
+        assert len(asker.wants()) == 1
+        after = client.info()
+    assert after["total_connections_received"] == before["total_connections_received"]
+
+
+@pytest.mark.slow
+def test_a_connection_on_which_nothing_comes_twice_is_given_up(server: Server, store: RedisLimits) -> None:
+    define(store, 1)
+    with redis_client(server.url) as client:
+        known = {each["id"] for each in client.client_list()}
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            for _ in range(2):
+                with pytest.raises(MaybeApplied):
+                    store.read(LIMIT)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        assert store.read(LIMIT)[0] is not None
+        assert {each["id"] for each in client.client_list()} - known
+
+
 def test_heartbeats_have_a_connection_of_their_own(server: Server, store: RedisLimits) -> None:
     process = Process(store, HandClock(), "a")
     process.exchanges()

@@ -37,7 +37,7 @@ class Link(Protocol):
 
     def send_packed_command(self, packed: list[bytes], *, check_health: bool) -> None: ...
 
-    def read_response(self) -> Any: ...  # noqa: ANN401 - what the server says
+    def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...  # noqa: ANN401 - what the server says
 
     def can_read(self, timeout: float) -> bool: ...
 
@@ -114,7 +114,12 @@ def send(link: Link, *command: str | bytes | int) -> None:
 def skip_reply(link: Link) -> None:
     """Read a reply that nobody waits for."""
     with suppress(ResponseError):
-        link.read_response()
+        read_reply(link)
+
+
+def read_reply(link: Link) -> Any:  # noqa: ANN401 - what the server replies
+    """Read a reply. If there is none in time, the connection stays open: it may come yet."""
+    return link.read_response(disconnect_on_error=False)
 
 
 def is_writable(link: Link) -> bool:

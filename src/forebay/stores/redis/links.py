@@ -7,10 +7,18 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    RedisError,
+    ResponseError,
+    TimeoutError,  # noqa: A004 - which redis-py has of its own
+)
 
 from forebay.errors import StoreBusy, StoreClosed, StoreUnreachable
-from forebay.stores.redis.connection import Command, Link, Server, is_writable, send, skip_reply
+from forebay.stores.redis.connection import Command, Link, Server, is_writable, read_reply, send, skip_reply
 from forebay.stores.redis.refusals import is_of_replica
 from forebay.stores.redis.servers import Servers
 
@@ -22,11 +30,16 @@ _SCAN_COUNT = 1000
 
 
 class _Kept(NamedTuple):
-    """An idle connection; `unread`: replies that are still to come, of commands that nobody waited for."""
+    """An idle connection; `unread`: replies that are still to come, of commands that nobody waited for.
+
+    `is_late`: the server has not answered in time. It gets nothing more on this connection before it has: a server that
+    is overloaded would otherwise be loaded with repeated requests, and with connections that are opened again.
+    """
 
     link: Link
     since: float
     unread: int
+    is_late: bool = False
 
 
 class _NotSentError(Exception):
@@ -81,16 +94,24 @@ class Links:
 
     def _call_at(self, server: Server, command: Command, *, asking: bool) -> Any:  # noqa: ANN401 - same
         kept = self._take_or_dial(server)
-        link = kept.link
+        link, unread, is_sent = kept.link, kept.unread, False
         try:
             if asking:
                 send(link, "ASKING")
             send(link, *command)
-            for _ in range(kept.unread):
+            is_sent = not asking
+            while unread:
                 skip_reply(link)
+                unread -= 1
             reply = _read_reply(link, asking=asking)
         except ResponseError:
             self._give_back(server, link)
+            raise
+        except TimeoutError:
+            if is_sent:
+                self._give_back(server, link, unread + 1, is_late=True)
+            else:
+                link.disconnect()
             raise
         except BaseException:
             link.disconnect()
@@ -115,13 +136,13 @@ class Links:
         return replies
 
     def _call_all(self, server: Server, commands: Sequence[Command]) -> list[Any | None]:
-        try:
-            kept = self._take_or_dial(server)
-        except _NotSentError:
-            return [None] * len(commands)
-        link = kept.link
         replies: list[Any | None] = []
         with server.told():
+            try:
+                kept = self._take_or_dial(server)
+            except _NotSentError:
+                return [None] * len(commands)
+            link = kept.link
             try:
                 for command in commands:
                     send(link, *command)
@@ -130,7 +151,7 @@ class Links:
                 failed: ResponseError | None = None
                 for _ in commands:
                     try:
-                        replies.append(link.read_response())
+                        replies.append(read_reply(link))
                     except (AskError, NoScriptError):
                         replies.append(None)
                     except ResponseError as error:
@@ -159,8 +180,8 @@ class Links:
         if kept is None:
             return False
         try:
-            if kept.unread >= _MAX_UNREAD or not is_writable(kept.link):
-                self._give_back(server, kept.link, kept.unread)
+            if kept.is_late or kept.unread >= _MAX_UNREAD or not is_writable(kept.link):
+                self._give_back(server, kept.link, kept.unread, is_late=kept.is_late)
                 return False
             send(kept.link, *command)
         except (RedisError, OSError):
@@ -200,7 +221,7 @@ class Links:
     def _take_or_dial(self, server: Server) -> _Kept:
         kept = self._take(server)
         if kept is not None:
-            return kept
+            return _answered(kept) if kept.is_late else kept
         try:
             return _Kept(server.dial(), 0.0, 0)
         except StoreUnreachable as error:
@@ -224,14 +245,14 @@ class Links:
                 pass  # the server has closed it
             kept.link.disconnect()
 
-    def _give_back(self, server: Server, link: Link, unread: int = 0) -> None:
+    def _give_back(self, server: Server, link: Link, unread: int = 0, *, is_late: bool = False) -> None:
         is_current = self._servers.is_current(server)
         others = [each for each in list(self._idle) if each is not server and not self._servers.is_current(each)]
         left: list[_Kept] = []
         with self._lock:
             idle = self._idle.setdefault(server, [])
             if not self._closed and is_current and len(idle) < _MAX_IDLE:
-                idle.append(_Kept(link, time.monotonic(), unread))
+                idle.append(_Kept(link, time.monotonic(), unread, is_late))
             else:
                 left.append(_Kept(link, 0.0, 0))
             for other in others:
@@ -257,15 +278,26 @@ def _read_reply(link: Link, *, asking: bool) -> Any:  # noqa: ANN401 - what the 
     refused: ResponseError | None = None
     if asking:
         try:
-            link.read_response()
+            read_reply(link)
         except ResponseError as error:
             refused = error
     try:
-        return link.read_response()
+        return read_reply(link)
     except MovedError:
         if refused is not None:
             raise refused from None
         raise
+
+
+def _answered(kept: _Kept) -> _Kept:
+    """Wait for what the server owes; a connection on which nothing comes for as long again is given up."""
+    try:
+        for _ in range(kept.unread):
+            skip_reply(kept.link)
+    except BaseException:
+        kept.link.disconnect()
+        raise
+    return kept._replace(unread=0, is_late=False)
 
 
 def _caught_up(kept: _Kept) -> _Kept:
@@ -274,4 +306,4 @@ def _caught_up(kept: _Kept) -> _Kept:
     while unread and kept.link.can_read(timeout=0):
         skip_reply(kept.link)
         unread -= 1
-    return kept._replace(unread=unread)
+    return kept._replace(unread=unread, is_late=kept.is_late and unread > 0)
