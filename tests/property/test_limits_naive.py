@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from forebay.model.limit_record import Ask, Record
-from forebay.rules import admission, limit_state
+from forebay.rules import admission, in_hand, limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits
@@ -35,7 +35,13 @@ MAX_PROCESSES = 5
 MOST_JOINS = 3
 WINDOWS = ((7, 2.0), (30, 10.0, "pages"))
 JOINS = st.lists(
-    st.tuples(st.integers(1, 6), st.sampled_from([1, 1, 3, 8, 29, 40]), st.sampled_from(["", "k", "m"]), st.booleans()),
+    st.tuples(
+        st.integers(1, 6),
+        st.sampled_from([1, 1, 3, 8, 29, 40]),
+        st.sampled_from(["", "k", "m"]),
+        st.booleans(),
+        st.sampled_from([0, 0, 1, 9]),
+    ),
     max_size=MOST_JOINS,
 )
 ENDINGS = st.lists(
@@ -59,7 +65,7 @@ class NaiveMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
 
-    @initialize(in_flight=st.sampled_from([1, 3, 9]), pages=st.sampled_from([0, 10, 35]))
+    @initialize(in_flight=st.sampled_from([1, 3, 9, 20]), pages=st.sampled_from([0, 10, 35]))
     def is_defined(self, in_flight: int, pages: int) -> None:
         units = {"pages": pages} if pages else {}
         define(self.store, {"calls": in_flight, **units}, WINDOWS, breaker_after=0)
@@ -97,11 +103,16 @@ class NaiveMachine(RuleBasedStateMachine):
 
     @rule(pick=ANY, joins=JOINS, endings=ENDINGS, late=st.booleans())
     def asks(
-        self, pick: int, joins: list[tuple[int, int, str, bool]], endings: list[tuple[int, str, int]], *, late: bool
+        self,
+        pick: int,
+        joins: list[tuple[int, int, str, bool, int]],
+        endings: list[tuple[int, str, int]],
+        *,
+        late: bool,
     ) -> None:
         process = self._process(pick)
-        for count, pages, key, front in joins if self._has_room_in_line() else ():
-            process.joins(count, {"pages": pages}, key=key, front=front)
+        for count, pages, key, front, more in joins if self._has_room_in_line() else ():
+            process.joins(count, {"pages": pages}, key=key, front=front, in_hand=more)
         for which, outcome, pages in endings:
             if process.calls:
                 process.ends([[*process.calls][which % len(process.calls)]], outcome, {"pages": pages})
@@ -220,6 +231,10 @@ def _lets_anybody_pass(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(admission, "_spares", lambda *_: True)
 
 
+def _fills_the_limit_in_hand(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(in_hand, "room", lambda *_: 9)
+
+
 def _forgets_tails(patch: pytest.MonkeyPatch) -> None:
     def forget(record: Record, key: str) -> None:
         tail = record["tails"][key]
@@ -233,7 +248,15 @@ def _forgets_tails(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "broken", [_counts_one_less, _is_too_narrow, _serves_by_age, _lets_anybody_pass, _forgets_tails]
+    "broken",
+    [
+        _counts_one_less,
+        _is_too_narrow,
+        _serves_by_age,
+        _lets_anybody_pass,
+        _fills_the_limit_in_hand,
+        _forgets_tails,
+    ],
 )
 def test_rules_that_are_broken_are_found_out(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from forebay.model.limit_record import Answer, Ask, Era, ProviderRefusal, Record, Terms, WindowLog
-from forebay.rules import admission, cooldown, limit_actions, limit_state
+from forebay.rules import admission, cooldown, in_hand, limit_actions, limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import Step
 from forebay.stores.memory.limits import MemoryLimits
@@ -160,6 +160,15 @@ def _grows_grants(patch: Patch) -> None:
     patch.setattr(admission, "_grant", grow)
 
 
+def _takes_all_in_hand(patch: Patch) -> None:
+    """Lets a process have slots in hand wherever there is room."""
+
+    def room(record: Record, terms: Terms, *_: object) -> int:
+        return max(0, terms["in_flight"] - limit_state.in_flight(record))
+
+    patch.setattr(in_hand, "room", room)
+
+
 def _loses_a_change(patch: Patch) -> None:
     """Reads, thinks and writes, with nothing between that would notice another."""
 
@@ -188,6 +197,7 @@ BROKEN: list[Break] = [
     _refunds_late,
     _starves_the_head,
     _grows_grants,
+    _takes_all_in_hand,
     _loses_a_change,
 ]
 BY_MACHINE: list[Break] = [

@@ -43,7 +43,7 @@ limits = st.builds(
     Limit,
     st.just("it"),
     in_flight=st.sampled_from(
-        [2, 1, 3, 7, None] * 4 + [0] + [{"calls": 3, "pages": 6}, {"pages": 4}] * 6 + [{"pages": 0}]
+        [2, 1, 3, 7, None] * 4 + [70, 0] + [{"calls": 3, "pages": 6}, {"pages": 4}] * 6 + [{"pages": 0}]
     ),
     windows=st.lists(windows, min_size=1, max_size=3, unique_by=lambda each: (each.unit, each.per_s)).map(tuple),
     call_timeout_s=st.sampled_from([5, 0.3, 60]),
@@ -188,6 +188,7 @@ class Both(RuleBasedStateMachine):
                 "units": units,
                 "label": st.sampled_from(["", "ü"]),
                 "front": st.sampled_from([0, 0, 0, 1]),
+                "in_hand_count": st.sampled_from([0, 0, 1, 31]),
             }
         )
         return {
@@ -246,10 +247,40 @@ class Both(RuleBasedStateMachine):
                 "request_number": seat["request_number"] + 1,
                 "confirmed_grant_number": seat["grant_number"],
                 "ended_calls": done,
-                "runs": [{**wish, "label": "", "front": 0}],
+                "runs": [{**wish, "label": "", "front": 0, "in_hand_count": count % 4}],
             }
             self._ask(sid, given)
             self._move(every)
+
+    @rule(
+        sid=st.sampled_from(SIDS),
+        asked=st.lists(st.sampled_from([1, 3, 31]), min_size=1, max_size=6),
+        outcome=st.sampled_from(["ok", "unsent"]),
+        units=st.sampled_from([{}, {"calls": 1}, {"pages": 1}]),
+    )
+    def quick_calls(self, sid: str, asked: list[int], outcome: str, units: dict[str, int]) -> None:
+        """A session alone, with more slots than callers."""
+        for other in {"a", *SIDS} - {sid}:
+            self._ask(other, self._next_request(other))
+        for count in asked:
+            seat = self._seat(sid)
+            ended = [{"call_id": call["id"], "outcome": outcome, "units": {}} for call in seat["calls"]]
+            run = {
+                "id": seat["request_number"] + 1,
+                "key": "",
+                "caller_count": 1,
+                "units": units,
+                "label": "",
+                "front": 0,
+            }
+            given = {"ended_calls": ended, "runs": [run | {"in_hand_count": count}]}
+            self._ask(sid, self._next_request(sid) | given)
+            self._move(1)
+
+    def _next_request(self, sid: str) -> dict[str, Any]:
+        """Confirm everything, and wait for nothing."""
+        seat = self._seat(sid)
+        return {"request_number": seat["request_number"] + 1, "confirmed_grant_number": seat["grant_number"]}
 
     @rule(entries=st.sampled_from([3, 511, 512, 513, 700]), every=st.sampled_from([1, 13, 170, 400]), data=st.data())
     def fill_a_log(self, entries: int, every: int, data: st.DataObject) -> None:
@@ -369,6 +400,34 @@ def _let_some_pass(store: RedisLimits) -> int:
         machine._ask("abcd"[n - 1], {"request_number": 1, "runs": [run]})
     machine.teardown()
     return sum(grant["call_count"] for grant in machine.last["d"]["grants"])
+
+
+def test_slots_in_hand_are_granted_alike(store: RedisLimits) -> None:
+    assert _have_slots_in_hand(store, 20) == [3, 10, 2, 8, 2, 1]
+    assert _have_slots_in_hand(store, {"calls": 20, "pages": 15}) == [3, 7, 1, 8, 2, 1]
+
+
+def _have_slots_in_hand(store: RedisLimits, in_flight: int | dict[str, int]) -> list[int]:
+    """Bound by what is asked for, by the half of 20 or of 15 pages, by the half of 50 pages, and by who waits."""
+    machine = _machine(store)()
+    machine.begin(Limit("it", in_flight=in_flight, windows=(Window(50, 10, "pages"),), start_within_s=0.01))
+    found = []
+    wants = {"key": "k", "label": "", "front": 0, "caller_count": 1}
+    for n, in_hand, pages in ((1, 2, 1), (2, 31, 1), (3, 31, 6), (4, 7, 0)):
+        seat = machine._seat("a")
+        ended = [{"call_id": call["id"], "outcome": "ok", "units": {}} for call in seat["calls"]]
+        run = {"id": n, "in_hand_count": in_hand, "units": {"pages": pages}, **wants}
+        said = {"request_number": n, "confirmed_grant_number": seat["grant_number"], "ended_calls": ended}
+        machine._ask("a", said | {"runs": [run]})
+        found.append(sum(grant["call_count"] for grant in machine.last["a"]["grants"]))
+        machine.raw += 1
+    for sid, in_hand, pages in (("b", 2, 0), ("c", 0, 40), ("d", 31, 0)):
+        run = {"id": 1, "in_hand_count": in_hand, "units": {"pages": pages}, **wants}
+        machine._ask(sid, {"request_number": 1, "runs": [run]})
+        if sid != "c":
+            found.append(sum(grant["call_count"] for grant in machine.last[sid]["grants"]))
+    machine.teardown()
+    return found
 
 
 def test_a_long_line_is_served_alike(store: RedisLimits) -> None:

@@ -12,11 +12,13 @@ from forebay.clock import steady
 from forebay.errors import StoreError
 from forebay.limits.call import Call
 from forebay.limits.fitting import misfit
+from forebay.limits.in_hand import Kind, SlotsInHand
+from forebay.limits.returns import is_forked
 from forebay.limits.store_clock import StoreClock
 from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, DeclaredRun, EndedCall, Grant, ProviderRefusal, Terms, Wait
 from forebay.rules import forecast
-from forebay.rules.admission import CUT_OFF, TIMED_OUT
+from forebay.rules.admission import CUT_OFF, TIMED_OUT, UNSENT
 from forebay.rules.limit_state import late_after
 from forebay.stores.limit_base import LimitStore
 
@@ -61,6 +63,8 @@ class Party:
     told: bool = False
     seen: int = -1
     """The terms that it was found to fit under."""
+    in_hand: int = 0
+    """How many slots were asked for beside those for its waiters."""
 
     def alike(self, other: Party) -> bool:
         mine = (self.key, self.units, self.label, self.front, self.partial)
@@ -96,6 +100,7 @@ class Line:
         self._parties: dict[int, Party] = {}
         self._numbers = 0
         self._open: dict[int, weakref.ref[Call]] = {}
+        self._in_hand = SlotsInHand()
         # Calls that nobody has any more; filled without the lock, which whoever collects them may hold.
         self._dropped: deque[weakref.ref[Call]] = deque()
         self._restarts: dict[int, Waiter] = {}
@@ -156,6 +161,11 @@ class Line:
     def unsaid(self) -> bool:
         """Whether the store has not heard all of what it must know before its session ends."""
         return bool(self._done or self._hints)
+
+    @property
+    def in_hand_count(self) -> int:
+        """How many slots this process has that nobody uses yet."""
+        return len(self._in_hand)
 
     @property
     def is_full(self) -> bool:
@@ -220,6 +230,20 @@ class Line:
             new.waiters.append(waiter)
             self._parties[new.id] = new
         self.again()
+
+    def take_in_hand(self, key: str, units: dict[str, int], label: str) -> Call | None:
+        """Return a slot that the store granted before its caller came, if there is one and it is fresh."""
+        call = self._in_hand.take(key, units, label)
+        if call is None or self.fresh_until(call) > steady():
+            return call
+        self.finish(call.id, UNSENT)
+        self.return_in_hand()
+        return None
+
+    def return_in_hand(self) -> None:
+        """Give back the slots that nobody uses yet."""
+        for call in self._in_hand.clear():
+            self.finish(call.id, UNSENT)
 
     def leave(self, waiter: Waiter) -> bool:
         """Whether it was still waiting; the store hears of it with the next request."""
@@ -310,6 +334,7 @@ class Line:
 
     def refused(self, hint: ProviderRefusal) -> None:
         self._hints.append(hint)
+        self.return_in_hand()
         self._shut_at = max(self._shut_at, self._seen + int((steady() - self._seen_at) * 1000))
         self.again()
 
@@ -323,6 +348,11 @@ class Line:
         if self._dropped:
             self._collect()
         due: list[float] = []
+        if self._in_hand:
+            for call in self._in_hand.expired(now):
+                self.finish(call.id, UNSENT)
+            if self._in_hand:
+                due.append(self._in_hand.until)
         if self._changed_at is not None:
             due.append(min(now, self._changed_at))
         if self._done:
@@ -336,6 +366,8 @@ class Line:
 
     def ask(self, now: float) -> Ask:
         ask = self._said(now, self.progress.acked + 1)
+        if self._parties:
+            self._want_in_hand(next(reversed(self._parties.values())), now)
         for party in self._parties.values():
             party.told = True
         runs: list[DeclaredRun] = [
@@ -346,6 +378,7 @@ class Line:
                 "units": party.units,
                 "label": party.label,
                 "front": int(party.front),
+                "in_hand_count": party.in_hand,
             }
             for party in self._parties.values()
         ]
@@ -357,6 +390,15 @@ class Line:
         self._changed_at = None
         self._confirm_at = None
         return ask
+
+    def _want_in_hand(self, party: Party, now: float) -> None:
+        """Ask for more slots than there are callers of the last kind, where callers come quickly."""
+        if party.told or party.front or party.partial or is_forked():
+            return
+        kind = Kind(party.key, party.units, party.label)
+        if self._in_hand and kind != self._in_hand.kind:
+            self.return_in_hand()
+        party.in_hand = self._in_hand.wanted(kind, now)
 
     def again(self) -> None:
         """Ask at once, whatever was said before."""
@@ -469,12 +511,16 @@ class Line:
         )
         if answer["shut_for_ms"] > 0 or self._generation not in {-1, answer["generation"]}:
             self._shut_at = max(self._shut_at, answer["now"])
+            self.return_in_hand()
         # Also one that is over by now.
         self._shut_at = max(self._shut_at, answer["cooldown_began_at"])
         self._generation = answer["generation"]
         self._seen, self._seen_at = answer["now"], asked_at
         if answer["terms"]:
             self.progress.terms = answer["terms"][0]
+            self.return_in_hand()
+        if answer["other_caller_count"] > 0:
+            self.return_in_hand()
         if self.terms is not None:
             self.sure_until = max(self.sure_until, asked_at + self.terms["lease_ms"] / 1000)
 
@@ -497,6 +543,7 @@ class Line:
                 self.progress.heard = grant["number"]
                 self.used += grant["call_count"]
                 self._confirm_at = now + self._confirm_s
+                self._in_hand.granted(now)
                 self._share_out(calls, party)
             except BaseException:
                 self._take_back(grant, calls, party)
@@ -504,6 +551,7 @@ class Line:
 
     def _take_back(self, grant: Grant, calls: list[Call], party: Party | None) -> None:
         """Sharing out was interrupted: what reached nobody goes back, unless it will be granted once more."""
+        self.return_in_hand()
         if self.progress.heard < grant["number"]:
             for number in range(grant["first_call_id"], grant["first_call_id"] + grant["call_count"]):
                 self._open.pop(number, None)
@@ -517,8 +565,11 @@ class Line:
         for call in calls:
             while party is not None and party.waiters and party.waiters[0].done:
                 party.waiters.popleft()
+            if party is not None and not party.waiters and party.in_hand:
+                self._in_hand.put(call)
+                continue
             if party is None or not party.waiters:
-                self.finish(call.id, "unsent")
+                self.finish(call.id, UNSENT)
                 continue
             self._settle(party.waiters[0], call)
             party.waiters.popleft()
@@ -566,6 +617,7 @@ class Line:
         for waiter in [*self._restarts.values(), *(each for party in self._parties.values() for each in party.waiters)]:
             self._settle(waiter, waiter.result or error)
         self._restarts.clear()
+        self.return_in_hand()
         self.empty()
 
     def empty(self) -> list[Party]:
@@ -575,6 +627,13 @@ class Line:
         if parties:
             self.again()
         return parties
+
+    def fresh_until(self, call: Call) -> float:
+        """Return until when, by the steady clock, the call may start without asking the store again."""
+        now = steady()
+        if self.terms is None:
+            return now
+        return min(self.sure_until, now + self.late_s(call) - self.age_s(call, now))
 
     def age_s(self, call: Call, now: float) -> float:
         """Return how long ago the store granted the call, at most."""

@@ -236,7 +236,8 @@ class Pump:
             _wake_settled(line)
             with line.lock:
                 due_at = None if line.busy else line.due_at(steady())
-                crowded = crowded and line.crowded
+                # Those for whom somebody asks just now may have their slots in a moment.
+                crowded = crowded and line.crowded and not line.busy
             if due_at is not None:
                 next_at = min(next_at, due_at)
         now = steady()
@@ -291,6 +292,7 @@ class Pump:
             line = desk.main
             while True:
                 with line.lock:
+                    line.return_in_hand()
                     if not line.given_back:
                         break
                     line.again()

@@ -106,6 +106,11 @@ class Returns:
             self._thread.join(timeout_s)
 
 
+def is_forked() -> bool:
+    """Return whether this process was forked, and so may end by `os._exit` at any time."""
+    return _forked
+
+
 def in_loop() -> bool:
     """Whether this thread runs an event loop just now."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)

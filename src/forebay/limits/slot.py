@@ -148,15 +148,32 @@ class Slot:
 
     def take(self) -> Self:
         """Wait for the slot without a block; give it back with `release()`."""
-        self._drive(self._acquire())
+        if not self._take_in_hand():
+            self._drive(self._acquire())
         return self
 
     async def atake(self) -> Self:
+        if self._take_in_hand():
+            return self
         import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
 
         self._loop = asyncio.get_running_loop()
         await self._adrive(self._acquire())
         return self
+
+    def _take_in_hand(self) -> bool:
+        """Take a slot that this process was granted already, if there is one."""
+        line = self._desk.line
+        if self._call is not None or not line.in_hand_count:
+            return False
+        refuse_reentry(line.lock)
+        with line.lock:
+            self._call = line.take_in_hand(self._key, self._units, self._label)
+        if self._call is None:
+            return False
+        self._granted_at = steady()
+        telling.acquired(self._desk, self.id, 0.0, 1)
+        return True
 
     def _refuse_nesting(self) -> None:
         """A caller that holds a slot and waits for another of the same limit may wait for itself."""
@@ -316,12 +333,8 @@ class Slot:
         return steady() >= self._fresh_until(call)
 
     def _fresh_until(self, call: Call) -> float:
-        line = call.line
-        with line.lock:
-            now = steady()
-            if line.terms is None:
-                return now
-            return min(line.sure_until, now + line.late_s(call) - line.age_s(call, now))
+        with call.line.lock:
+            return call.line.fresh_until(call)
 
     @property
     def fresh_until(self) -> float:

@@ -81,7 +81,8 @@ def standing(desk: Desk) -> dict[str, object]:
     if terms is None or answer is None:
         return {"limit": desk.limit, "in_flight": "", "in_flight_units": (), "windows": ()}
     bound = terms["in_flight"]
-    used = f"{line.used}/{bound}" if bound >= 0 else str(line.used)
+    count = line.used - line.in_hand_count
+    used = f"{count}/{bound}" if bound >= 0 else str(count)
     windows = tuple(
         f"{used}/{bound_text(each)}" for used, each in zip(answer["window_sums"], terms["windows"], strict=False)
     )

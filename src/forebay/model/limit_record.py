@@ -251,7 +251,10 @@ class ProviderRefusal(TypedDict):
 
 
 class DeclaredRun(TypedDict):
-    """A run as its process declares it; `front` is 1 for those that had a slot already."""
+    """A run as its process declares it; `front` is 1 for those that had a slot already.
+
+    `in_hand_count`: how many more slots the process wants, for calls of the same kind that it expects to make next.
+    """
 
     id: int
     key: str
@@ -259,6 +262,7 @@ class DeclaredRun(TypedDict):
     units: dict[str, int]
     label: str
     front: int
+    in_hand_count: NotRequired[int]
 
 
 class Ask(TypedDict):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from forebay.model.limit_record import Answer, Ask, DeclaredRun, GrantedCall, LimitSession, Record, Terms, WaitingRun
-from forebay.rules import cooldown, forecast
+from forebay.rules import cooldown, forecast, in_hand
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
 from forebay.rules.forecast import Places
@@ -38,6 +38,8 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     restamped = _hear(record, seat, ask, terms, now)
     more = state.prune(record, terms, now, most=state.MOST_ENDINGS)
     served = _serve(record, ask["session_id"], terms, now)
+    if served.run_id is not None:
+        _grant_in_hand(record, ask, served, terms, now)
     answer = _answer(record, seat, now)
     _fill_in(answer, record, seat, terms, now)
     answer["session_lost"] = lost
@@ -348,11 +350,14 @@ class _Served(NamedTuple):
     """What a step granted: the other sessions that got something, and whether more is to do.
 
     `places` are the first of the line, and the first of those that have to confirm something before they are served.
+    `run_id`: the asker's one that was granted something last, if any was; `granted_count`: of all sessions.
     """
 
     wakes: list[str]
     places: Places
     more: bool
+    run_id: int | None
+    granted_count: int
 
 
 def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
@@ -397,7 +402,19 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
         sorted(name for name in woken if name != sid),
         Places([*heads, *unconfirmed], are_all=last is None and max(len(heads), len(unconfirmed)) < state.HEADS),
         granted_count > 0 and (bool(waiting) or last is not None) and _has_room(record, terms, used.calls, now),
+        record["sessions"][sid]["unconfirmed"][-1]["run_id"] if sid in woken else None,
+        granted_count,
     )
+
+
+def _grant_in_hand(record: Record, ask: Ask, served: _Served, terms: Terms, now: int) -> None:
+    """Grant calls to come to the run that was granted something last."""
+    seat = record["sessions"][ask["session_id"]]
+    for run in ask["runs"]:
+        wanted = min(run.get("in_hand_count", 0), state.MOST_GRANTS - served.granted_count)
+        if run["id"] == served.run_id and wanted > 0:
+            for _ in range(min(wanted, in_hand.room(record, terms, run["units"], now))):
+                _open_call(record, seat, run, terms, now, more=True)
 
 
 def _fall_in(waiting: list[state.Place]) -> None:
@@ -443,7 +460,16 @@ def _spares(record: Record, terms: Terms, run: WaitingRun, head: _Head, used: _U
 
 def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: bool) -> None:
     """`more`: its session was given something in this same step, which nobody has been told yet."""
-    seat, run = record["sessions"][place.sid], place.run
+    run = place.run
+    _open_call(record, record["sessions"][place.sid], run, terms, now, more=more)
+    record["virtual_time"] = max(record["virtual_time"], run["virtual_start"])
+    run["virtual_start"] += cost(run["units"], terms)
+    run["caller_count"] -= 1
+
+
+def _open_call(
+    record: Record, seat: LimitSession, run: WaitingRun | DeclaredRun, terms: Terms, now: int, *, more: bool
+) -> None:
     call_id = seat["next_call_id"]
     seat["next_call_id"] += 1
     until = now + state.held_for(record, terms)
@@ -473,6 +499,3 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
                 "max_age_ms": state.late_now(record),
             }
         )
-    record["virtual_time"] = max(record["virtual_time"], run["virtual_start"])
-    run["virtual_start"] += cost(run["units"], terms)
-    run["caller_count"] -= 1

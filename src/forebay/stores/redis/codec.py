@@ -44,7 +44,15 @@ def ask_text(ask: Ask) -> str:
             ],
             ask["restamp_call_ids"],
             [
-                [run["id"], run["key"], run["caller_count"], run["units"], run["label"], run["front"]]
+                [
+                    run["id"],
+                    run["key"],
+                    run["caller_count"],
+                    run["units"],
+                    run["label"],
+                    run["front"],
+                    run.get("in_hand_count", 0),
+                ]
                 for run in ask["runs"]
             ],
         ]

@@ -7,6 +7,7 @@ from forebay.testing.limits.counting import UnitPromises
 from forebay.testing.limits.forecasting import ForecastPromises
 from forebay.testing.limits.forgetting import MemoryPromises
 from forebay.testing.limits.holding import HoldPromises
+from forebay.testing.limits.in_hand import InHandPromises
 from forebay.testing.limits.lining import LinePromises
 from forebay.testing.limits.repeating import RepeatPromises
 from forebay.testing.limits.restamping import StartPromises
@@ -23,6 +24,7 @@ class LimitStoreSuite(
     HoldPromises,
     RepeatPromises,
     LinePromises,
+    InHandPromises,
     ReturnPromises,
     StartPromises,
     CoolDownPromises,

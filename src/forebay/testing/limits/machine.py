@@ -105,7 +105,7 @@ class LimitMachine(RuleBasedStateMachine):
     ) -> None:
         process = self._process(pick)
         for count, pages, key, front in callers:
-            process.joins(count, {"pages": pages}, key=key, front=front)
+            process.joins(count, {"pages": pages}, key=key, front=front, in_hand=pick % 4)
         self._end(process, endings)
         self._say(process, process.ask(), lost=lost)
 

@@ -121,7 +121,7 @@ class NaiveLimit:
                 self._start_again(ask["session_id"], number, now)
             self._line_up(ask, session)
         self._clear(now)
-        woken = self._serve(ask["session_id"], now)
+        woken = self._serve(ask, now)
         if not self.runs:
             self._served_tag = 0
         return sorted(woken)
@@ -204,13 +204,34 @@ class NaiveLimit:
         ]
         self._forget_tails()
 
-    def _serve(self, asking: str, now: int) -> set[str]:
+    def _serve(self, ask: Ask, now: int) -> set[str]:
+        asking = ask["session_id"]
         may_have = {sid for sid, session in self.sessions.items() if sid == asking or not session.given}
         given: set[str] = set()
         while (run := self._next(may_have, now)) is not None:
             self._grant(run, now, again=run.sid in given)
             given.add(run.sid)
+        if asking in given:
+            self._serve_in_hand(ask, now)
         return given - {asking}
+
+    def _serve_in_hand(self, ask: Ask, now: int) -> None:
+        """As long as nobody waits, and each bound stays half empty."""
+        served = self.sessions[ask["session_id"]].given[-1][1]
+        for wish in ask["runs"]:
+            for _ in range(wish.get("in_hand_count", 0) if wish["id"] == served else 0):
+                if not self.runs and self._is_half_empty(wish["units"], now):
+                    self._open_call(ask["session_id"], served, wish["units"], now, again=True)
+
+    def _is_half_empty(self, units: dict[str, int], now: int) -> bool:
+        for (unit, n), used in zip(self.units.items(), self.units_used(), strict=True):
+            if units.get(unit, 0) and 2 * (used + units[unit]) > n:
+                return False
+        return 2 * (len(self.calls) + 1) <= self.in_flight and all(
+            2 * (self._sum(window, now) + units.get(window.unit, 0)) <= window.n
+            for window in self.windows
+            if units.get(window.unit, 0)
+        )
 
     def _next(self, may_have: set[str], now: int) -> Run | None:
         """Return the first that may start, or the first behind it that does not make it wait longer."""
@@ -251,17 +272,20 @@ class NaiveLimit:
         is_room = len(self.calls) + 2 <= self.in_flight and self._fit_in_flight(run, head)
         return is_room and self._fit_at(starts_at, [run, head])
 
-    def _grant(self, run: Run, now: int, *, again: bool) -> None:
-        session = self.sessions[run.sid]
+    def _open_call(self, sid: str, run: int, units: dict[str, int], now: int, *, again: bool) -> None:
+        session = self.sessions[sid]
         number = session.next_call
         session.next_call += 1
-        self.calls.append(Call(run.sid, number, now, now + self._held_ms, run.units))
-        self.uses += [Use(now, unit, amount, (run.sid, number)) for unit, amount in run.units.items()]
-        if again and session.given[-1][1] == run.number:
+        self.calls.append(Call(sid, number, now, now + self._held_ms, units))
+        self.uses += [Use(now, unit, amount, (sid, number)) for unit, amount in units.items()]
+        if again and session.given[-1][1] == run:
             session.given[-1][2] += 1
         else:
             session.last_grant += 1
-            session.given.append([session.last_grant, run.number, 1])
+            session.given.append([session.last_grant, run, 1])
+
+    def _grant(self, run: Run, now: int, *, again: bool) -> None:
+        self._open_call(run.sid, run.number, run.units, now, again=again)
         self._served_tag = max(self._served_tag, run.tag)
         run.tag += self._cost(run.units)
         run.count -= 1

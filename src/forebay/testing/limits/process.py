@@ -50,7 +50,13 @@ class Process:
         self._runs = 0
 
     def joins(
-        self, count: int = 1, units: Mapping[str, int] | None = None, *, key: str = "", front: bool = False
+        self,
+        count: int = 1,
+        units: Mapping[str, int] | None = None,
+        *,
+        key: str = "",
+        front: bool = False,
+        in_hand: int = 0,
     ) -> int:
         """So many callers come together; the number of their run."""
         self._runs += 1
@@ -62,14 +68,21 @@ class Process:
             "units": self.units[self._runs],
             "label": "",
             "front": int(front),
+            "in_hand_count": in_hand,
         }
         return self._runs
 
     def wants(
-        self, count: int = 1, units: Mapping[str, int] | None = None, *, key: str = "", front: bool = False
+        self,
+        count: int = 1,
+        units: Mapping[str, int] | None = None,
+        *,
+        key: str = "",
+        front: bool = False,
+        in_hand: int = 0,
     ) -> list[int]:
         """Callers come, and it asks; the numbers of the calls that were granted."""
-        self.joins(count, units, key=key, front=front)
+        self.joins(count, units, key=key, front=front, in_hand=in_hand)
         return self.asks()
 
     def leaves(self, run: int, count: int | None = None) -> None:

@@ -293,12 +293,15 @@ function admission.decide(record, ask, raw)
   end
   local restamps = hear(record, seat, ask, terms, now)
   local more_ended = prune(record, terms, now)
-  local wakes, heads, last, more_to_grant = line.serve(record, ask.session_id, seat, terms, now)
+  local wakes, heads, last, more_to_grant, run_id, granted = line.serve(record, ask.session_id, seat, terms, now)
   local parked = #seat.runs > 0 and line.parked(record, ask.session_id, seat) or {}
-  parts.store_seat(record, ask.session_id, seat, terms)
   for _, sid in ipairs(wakes) do
     parts.store_seat(record, sid, seats[sid], terms)
   end
+  if run_id and #seat.runs == 0 and record.run_count == seat.was.run_count then
+    line.grant_in_hand(record, seat, ask, run_id, granted, terms, now)
+  end
+  parts.store_seat(record, ask.session_id, seat, terms)
   if record.run_count == 0 then
     record.virtual_time = 0
   end

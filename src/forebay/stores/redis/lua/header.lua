@@ -270,7 +270,7 @@ end
 
 local ENDED_CALL = {'call_id', 'outcome', 'units'}
 local REFUSAL = {'kind', 'granted_at', 'wait_ms', 'jitter_permille'}
-local RUN = {'id', 'key', 'caller_count', 'units', 'label', 'front'}
+local RUN = {'id', 'key', 'caller_count', 'units', 'label', 'front', 'in_hand_count'}
 header.GRANT = {'number', 'run_id', 'call_count', 'first_call_id', 'granted_at', 'max_age_ms'}
 local RESTAMP = {'call_id', 'granted_at', 'max_age_ms'}
 local WAIT = {'ask_again_in_ms', 'eta_ms', 'ahead_count', 'blocked_by'}

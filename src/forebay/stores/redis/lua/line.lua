@@ -253,11 +253,10 @@ function line.windows_free_in(record, terms, units, now)
 end
 
 -- `more`: its session was given something in this same step.
-local function grant_one(record, seat, place, terms, now, more)
-  local run = place.run
+local function open_call(record, sid, seat, run, terms, now, more)
   local call_id = seat.next_call_id
   seat.next_call_id = seat.next_call_id + 1
-  parts.add_call(record, place.session_id, seat, {
+  parts.add_call(record, sid, seat, {
     id = call_id, granted_at = now, call_until = now + line.held_for(record, terms), units = run.units, label = run.label,
     key = run.key ~= '' and run.key or nil,
   })
@@ -273,6 +272,11 @@ local function grant_one(record, seat, place, terms, now, more)
       max_age_ms = line.late_now(record),
     }
   end
+end
+
+local function grant_one(record, seat, place, terms, now, more)
+  local run = place.run
+  open_call(record, place.session_id, seat, run, terms, now, more)
   record.virtual_time = max(record.virtual_time, run.virtual_start)
   run.virtual_start = run.virtual_start + line.cost(run.units, terms)
   run.caller_count = run.caller_count - 1
@@ -295,7 +299,8 @@ local function fall_in(waiting, first)
   end
 end
 
--- Returns the sessions that got something, the first places, whether more stand behind them, and whether more is to do.
+-- Returns the sessions that got something, the first places, whether more stand behind them, whether more is to do, the
+-- asker's run that was granted something last, and how many calls were granted.
 function line.serve(record, sid, seat, terms, now)
   local _, shut_until = header.gate(record, terms, now)
   local is_open = shut_until <= now
@@ -333,5 +338,43 @@ function line.serve(record, sid, seat, terms, now)
     end
   end
   local more = granted > 0 and (first <= #waiting or last) and line.has_room(record, terms, now)
-  return wakes, heads, last, more
+  return wakes, heads, last, more, woken[sid] and seat.unconfirmed[#seat.unconfirmed].run_id, granted
+end
+
+-- forebay.rules.in_hand in Lua. Nobody waits: the caller has looked.
+local function room_in_hand(record, terms, units, now)
+  local cool = record.cooldown
+  local _, shut_until = header.gate(record, terms, now)
+  if shut_until > now or cool.level ~= 0 or cool.ramp_began_at ~= 0 then
+    return 0
+  end
+  local count = MOST_GRANTS
+  if terms.in_flight >= 0 then
+    count = min(count, floor(terms.in_flight / 2) - record.in_flight_count)
+  end
+  for _, bound in ipairs(terms.in_flight_units) do
+    local need = units[bound.unit] or 0
+    if need > 0 then
+      count = min(count, floor((floor(bound.n / 2) - (record.in_flight_sums[bound.unit] or 0)) / need))
+    end
+  end
+  for _, bound in ipairs(terms.windows) do
+    local need = units[bound.unit] or 0
+    if need > 0 then
+      count = min(count, floor((floor(bound.n / 2) - parts.log_named(record, logs.name(bound)).sum) / need))
+    end
+  end
+  return max(0, count)
+end
+
+-- Grants calls to come to the run that was granted something last.
+function line.grant_in_hand(record, seat, ask, run_id, granted, terms, now)
+  for _, run in ipairs(ask.runs) do
+    local wanted = min(run.in_hand_count or 0, MOST_GRANTS - granted)
+    if run.id == run_id and wanted > 0 then
+      for _ = 1, min(wanted, room_in_hand(record, terms, run.units, now)) do
+        open_call(record, ask.session_id, seat, run, terms, now, true)
+      end
+    end
+  end
 end
