@@ -220,6 +220,23 @@ def weighted(cast: Cast) -> Run:
     )
 
 
+def weighted_in_flight(cast: Cast) -> Run:
+    """Calls of several pages, and a bound of the pages that are in progress at once; the busiest process is killed."""
+    back_s = LEASE_S + SLACK_S + HELD_S
+    return cast_run(
+        cast,
+        seconds=cast.length(12.0, 2.0 + back_s + 2.0),
+        unit="pages",
+        sizes=(1, 5, 7),
+        sticky=True,
+        work_s=0.2,
+        strikes=(Strike(at_s=2.0, what="kill"),),
+        settings={"in_flight": {"calls": 8, "pages": 20}},
+        rules={"in_flight_units": 20, "least_peak": 3},
+        checks=(resumed(When("over", -2.0), 2.0),),
+    )
+
+
 def late(cast: Cast) -> Run:
     """Callers that dawdle between their slot and their call, and ask once more before it."""
     return cast_run(
@@ -284,6 +301,7 @@ SCENARIOS = {
     "gone-fail": Scenario(build=gone_fail, durable=True),
     "gone-share": Scenario(build=gone_share, durable=True),
     "weighted": Scenario(build=weighted, stores=ALL),
+    "weighted-in-flight": Scenario(build=weighted_in_flight),
     "late": Scenario(build=late, stores=ALL),
     "use-200ms-threads": Scenario(build=_with(utilisation, work_s=0.2, least=0.97, tasks=False)),
     "use-200ms-tasks": Scenario(build=_with(utilisation, work_s=0.2, least=0.97, tasks=True)),
