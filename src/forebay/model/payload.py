@@ -158,6 +158,8 @@ def _check(value: object, what: str, max_bytes: int) -> None:
                 f"The {what} has too many values for {max_bytes} bytes of JSON.",
                 remedy="Keep the bytes in the blob store and pass their reference.",
             )
+        if type(item) is str and "\0" not in item:
+            continue  # as most are
         if isinstance(item, (dict, list, tuple)):
             if depth > MAX_DEPTH:
                 raise BadPayload(f"The {what} is nested deeper than {MAX_DEPTH} levels.", remedy="Flatten it.")

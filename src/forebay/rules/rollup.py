@@ -75,6 +75,8 @@ def joined(job: Job, roles: Iterable[Role]) -> Job:
 
 
 def counted(job: Job, change: Tally) -> Job:
+    if not any(change):
+        return job  # of a split, say, which no job counts
     return replace(job, **{name: getattr(job, name) + n for name, n in change._asdict().items()})
 
 
