@@ -10,7 +10,7 @@ from forebay.clock import steady
 from forebay.errors import MaybeApplied, StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from forebay.limits.line import Line, Progress
 from forebay.limits.share import Share
-from forebay.model.limit_record import Terms
+from forebay.model.limit_record import Answer, Terms
 from forebay.observe import emit
 from forebay.stores.limit_base import LimitStore
 from forebay.supervisor import Failures
@@ -38,9 +38,9 @@ class Desk:
     ) -> None:
         self.limit = limit
         self.failures = Failures()
-        # Of the limiter's thread: when it looks here next, and until when it does so by itself.
+        # Of the limiter's thread: when it looks here next, and which answer it saw last.
         self.next_look_at = math.inf
-        self.awake_until = 0.0
+        self.answer_seen: Answer | None = None
         self._poke = partial(poke, self)
         self._make: Callable[..., Line] = partial(Line, limit, sid=sid, label=label, poke=self._poke)
         self._known = known

@@ -25,7 +25,6 @@ from forebay.supervisor import SupervisedThread
 LOOP, HEARTBEAT, WAKE_UP = "forebay-limits", "forebay-limits-beat", "forebay-limits-wake-up"
 _ROUNDS = 2
 _IDLE_S = 3600.0
-_AWAKE_S = 0.05
 _BEAT_S = 4.0
 _LOCKED_S = 1.0  # nobody holds a line's lock for so long who is not stuck
 _FLUSH_LOOK_S = 0.001
@@ -208,11 +207,8 @@ class Pump:
                 poked[self._pokes.get_nowait()] = None
             except Empty:
                 break
-        awake_until = steady() + _AWAKE_S
         for desk in poked:
             if desk is not None:
-                # Much is going on there: for a while we look by ourselves.
-                desk.awake_until = awake_until
                 self._look(desk)
 
     def _look(self, desk: Desk) -> None:
@@ -240,10 +236,11 @@ class Pump:
                 crowded = crowded and line.crowded and not line.busy
             if due_at is not None:
                 next_at = min(next_at, due_at)
-        now = steady()
-        if now < desk.awake_until and not crowded:
-            # Whoever gives something back soon need not wake us for it; where others wait, they do it anyway.
-            next_at = min(next_at, now + LINGER_S)
+        answer, desk.answer_seen = desk.answer_seen, desk.line.answer
+        if answer is not desk.answer_seen and not crowded:
+            # Much is going on there. Whoever gives something back soon need not wake us for it; where others wait,
+            # they do it anyway.
+            next_at = min(next_at, steady() + LINGER_S)
         return None if next_at == math.inf else next_at
 
     def _beat(self) -> None:
