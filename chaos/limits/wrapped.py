@@ -26,6 +26,9 @@ class Wrapped:
     def send_back(self, limit: str, ask: Ask) -> bool:
         return self._store.send_back(limit, ask)
 
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        return self._store.find(limit, session)
+
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self._store.read(limit)
 

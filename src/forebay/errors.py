@@ -155,6 +155,12 @@ class AlreadyHeld(Conflict):
     code = "already_held"
 
 
+class PlaceHeld(Conflict):
+    """Somebody else asked for this kept place and holds its slot."""
+
+    code = "place_held"
+
+
 class IdempotencyConflict(Conflict):
     code = "idempotency_conflict"
     http_status = 422

@@ -44,6 +44,9 @@ class Switchable:
     def send_back(self, limit: str, ask: Ask) -> bool:
         return False
 
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        return self.store.find(limit, session)
+
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self.store.read(limit)
 

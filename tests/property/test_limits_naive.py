@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from forebay.model.limit_record import Ask, Record
-from forebay.rules import admission, in_hand, limit_state
+from forebay.model.limit_record import Answer, Ask, Record
+from forebay.rules import admission, in_hand, kept_places, limit_state
 from forebay.rules import window_log as logs
 from forebay.stores.limit_base import LimitStore
 from forebay.stores.memory.limits import MemoryLimits
@@ -22,6 +22,7 @@ from forebay.stores.sqlite.limits import SqliteLimits
 from forebay.testing.limits.case import HELD_WITH_WINDOWS, LATE, LEASE, define, problems_of_parts, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.naive_limit import NaiveLimit, Window
+from forebay.testing.limits.owner import Owner
 from forebay.testing.limits.process import LIMIT, Process
 from tests.property.machines import FUZZ, run, run_until_failure, short_and_long
 from tests.servers.clients import redis_client
@@ -47,6 +48,7 @@ JOINS = st.lists(
 ENDINGS = st.lists(
     st.tuples(ANY, st.sampled_from(["ok", "ok", "", "unsent", "unreached", "cut_off"]), st.integers(0, 12)), max_size=4
 )
+PLACES = ("job-1", "job-2", "job-3")
 STEPS = st.sampled_from([0, 1, 50, 700, 2000, 2300, 1, 4000, 10_000, 10_301, 15_000, 61_000])
 
 
@@ -61,6 +63,8 @@ class NaiveMachine(RuleBasedStateMachine):
         self.store = self.make_store(self.clock)
         self.alive: list[Process] = []
         self.started = 0
+        self.deliveries = 0
+        self.owners: dict[str, Owner] = {}
 
     def teardown(self) -> None:
         self.store.close()
@@ -120,6 +124,48 @@ class NaiveMachine(RuleBasedStateMachine):
             process.starts.append(next(iter(process.calls)))
         self._say(process, process.ask())
 
+    @rule(
+        name=st.sampled_from(PLACES),
+        pages=st.sampled_from([1, 1, 1, 29]),
+        key=st.sampled_from(["", "", "k"]),
+        doubled=st.sampled_from([False, False, False, True]),
+        comes=st.sampled_from([None, None, -600, 0, 900, 1600]),
+    )
+    def an_owner_asks_for_its_place(self, name: str, pages: int, key: str, *, doubled: bool, comes: int | None) -> None:
+        """At some time, or around the instant that it was told."""
+        owner = self.owners.get(name)
+        if owner is None or doubled:
+            self.deliveries += 1
+            owner = Owner(self.store, name, f"delivery-{self.deliveries}")
+        if comes is not None and owner.again:
+            self.clock.move(max(0, owner.told_at + comes - self.clock.shown))
+        if not self._has_room_in_line():
+            return
+        asked = owner.ask({"pages": pages}, key=key)
+        answer = self._say_of_place(owner, asked)
+        if answer["status"] == "ok":
+            self.owners[name] = owner
+            for wait in answer["waits"]:
+                owner.told_at = answer["now"] + wait["ask_again_in_ms"]
+                self.naive.told(owner.sid, owner.told_at)
+        assert_counts(self, answer)
+
+    def _say_of_place(self, owner: Owner, asked: Ask) -> Answer:
+        answer = (self.store.exchange if asked["request_number"] else self.store.give_back)(LIMIT, asked)
+        assert answer["woken_session_ids"] == self.naive.step(asked, answer["now"])
+        expected = self.naive.sessions[owner.sid].given if answer["status"] == "ok" else []
+        assert [[grant["number"], grant["run_id"], grant["call_count"]] for grant in answer["grants"]] == expected
+        owner.takes(answer)
+        return answer
+
+    @rule(name=st.sampled_from(PLACES), numbered=st.booleans())
+    def an_owner_gives_its_slot_back(self, name: str, *, numbered: bool) -> None:
+        owner = self.owners.get(name)
+        if owner is not None and owner.call:
+            answer = self._say_of_place(owner, owner.returning(numbered=numbered))
+            owner.call = 0
+            assert_counts(self, answer)
+
     @rule(pick=ANY)
     def beats(self, pick: int) -> None:
         process = self._process(pick)
@@ -153,6 +199,15 @@ class NaiveMachine(RuleBasedStateMachine):
             ms -= min(ms, 4000)
             for process in self.alive if beat else ():
                 self._say(process, process._said(0))
+
+
+def assert_counts(machine: NaiveMachine, answer: Answer) -> None:
+    naive = machine.naive
+    if answer["status"] == "ok":
+        assert (answer["in_flight_count"], answer["window_sums"]) == (naive.used(), naive.sums(answer["now"]))
+        assert answer["has_more"] == 0
+    assert line_of(stored(machine.store)) == naive.line()
+    assert problems_of_parts(machine.store) == []
 
 
 def line_of(record: Record) -> list[tuple[str, int, int]]:
@@ -246,6 +301,22 @@ def _forgets_tails(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(limit_state, "left_line", forget)
 
 
+def _keeps_slots_too_long(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(kept_places, "KEPT", kept_places.KEPT + 200)
+
+
+def _grants_to_those_who_are_away(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limit_state, "is_silent", lambda seat: bool(seat["unconfirmed"]))
+
+
+def _puts_all_who_missed_at_the_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(kept_places, "_MOST_MISSED", 1)
+
+
+def _lets_anybody_hold_a_slot(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(kept_places, "refusal", lambda *_: "")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "broken",
@@ -256,6 +327,10 @@ def _forgets_tails(patch: pytest.MonkeyPatch) -> None:
         _lets_anybody_pass,
         _fills_the_limit_in_hand,
         _forgets_tails,
+        _keeps_slots_too_long,
+        _grants_to_those_who_are_away,
+        _puts_all_who_missed_at_the_end,
+        _lets_anybody_hold_a_slot,
     ],
 )
 def test_rules_that_are_broken_are_found_out(

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from forebay.errors import StoreError
 from forebay.model.limit import Limit, Window
 from forebay.model.limit_record import Answer, Ask, Layer, Record, WindowLog
-from forebay.rules import admission, limit_actions
+from forebay.rules import admission, kept_places, limit_actions, limit_state
 from forebay.stores.limit_base import Step
 from forebay.stores.redis.limits import RedisLimits
 from forebay.stores.redis.script import keys_of
@@ -28,6 +28,7 @@ from tests.servers.server import Server
 
 SERVERS = ["valkey", *(["redis62"] if HAS_WHEEL else [])]
 SIDS = ("a", "b", "c")
+PLACES = ("x", "y", "z")
 UNITS = ("calls", "pages")
 START = 1_700_000_000_000
 
@@ -55,6 +56,7 @@ limits = st.builds(
     max_cooldown_s=st.sampled_from([600, 4]),
     breaker_after=st.sampled_from([2, 0, 1]),
 )
+wanted = st.sampled_from([{"calls": 1, "pages": 1}] * 5 + [{"calls": 1}, {"calls": 1, "pages": 5}])
 units = st.dictionaries(st.sampled_from(UNITS), st.sampled_from([1, 2, 0, 5]), max_size=2)
 moves = st.sampled_from(
     [0, 1, 40, 250] * 4 + [301, 999, 1000, 1301, 3000, 10_301, 61_000] + [-5, -1500, -60_000, 3_600_000]
@@ -152,6 +154,57 @@ class Both(RuleBasedStateMachine):
         assert (found is None) == (mine is None)
         assert _different(found or {}, mine or {}) == {}
         assert self.store.check(self.limit) == []
+        for sid in ("a", "x.place", "a:cut_off", "nobody"):
+            self._compare_found(sid)
+
+    def _compare_found(self, sid: str) -> None:
+        found, now = self.store.find(self.limit, sid)
+        assert now == self.raw
+        assert _different(found or {}, limit_state.only(self.record, sid) if self.record else {}) == {}
+
+    @rule(
+        name=st.sampled_from(PLACES),
+        holder=st.sampled_from(["first", "first", "first", "second"]),
+        data=st.data(),
+        keep=st.sampled_from([120_000, 120_000, 10_000, 13_999]),
+        comes=st.sampled_from([None, None, -501, -500, 0, 1400, 1499, 1500, 130_000]),
+        leaves=st.sampled_from([False] * 7 + [True]),
+    )
+    def an_owner_asks_for_its_place(
+        self, name: str, holder: str, data: st.DataObject, keep: int, comes: int | None, *, leaves: bool
+    ) -> None:
+        self._come(name, comes)
+        run = {"id": 1, "caller_count": 1, "label": "", "front": 0, "units": data.draw(wanted)}
+        run["key"] = data.draw(st.sampled_from(["", "", "", "k"]))
+        said = {"request_number": 1, "runs": [] if leaves else [run], "keep_ms": keep, "place_name": name}
+        self._ask(name + kept_places.SUFFIX, said | {"holder": holder, "label": f"of {name}"})
+
+    def _come(self, name: str, comes: int | None) -> None:
+        assert self.record is not None
+        place = self._seat(name + kept_places.SUFFIX).get("place")
+        if place is not None and comes is not None:
+            self._move(max(0, place["told_at"] + comes - self.record["last_step_at"]))
+
+    @rule(
+        name=st.sampled_from(PLACES),
+        holder=st.sampled_from(["first", "first", "second"]),
+        data=st.data(),
+        n=st.sampled_from([0, 0, 1, 2]),
+        move=moves,
+    )
+    def an_owner_says_something(self, name: str, holder: str, data: st.DataObject, n: int, move: int) -> None:
+        self._move(move)
+        sid = name + kept_places.SUFFIX
+        said = self._wishes(sid, data) if n else {"ended_calls": []}
+        number = self._seat(sid)["request_number"] + n if n else 0
+        heard = self._seat(sid)["grant_number"]
+        changes = {"request_number": number, "confirmed_grant_number": heard, "runs": [], "holder": holder}
+        self._ask(sid, said | changes)
+
+    @rule(name=st.sampled_from(PLACES), comes=st.sampled_from([-501, -500, 0, 1400, 1499, 1500]), data=st.data())
+    def somebody_asks_when_an_owner_should_come(self, name: str, comes: int, data: st.DataObject) -> None:
+        self._come(name, comes)
+        self._ask("a", self._wishes("a", data))
 
     def _seat(self, sid: str) -> dict[str, Any]:
         assert self.record is not None
@@ -500,6 +553,8 @@ MISTAKES = {
     "what was voided counts": ("if generation ~= record.generation then", "if false then"),
     "one more unit in flight": ("+ need > bound.n then", "+ need > bound.n + 1 then"),
     "units in flight that are not given back": ("count_units(record, call, -1)", ""),
+    "a slot is kept too long": ("local KEPT = 2 * SECOND", "local KEPT = 3 * SECOND"),
+    "somebody else may say what a holder may": ("seat.place and ask.keep_ms == 0 and", "false and"),
     "the line by age only": ("if one.virtual_start ~= other.virtual_start then", "if false then"),
 }
 
@@ -522,7 +577,11 @@ def test_a_mistake_in_lua_is_found(mistake: str, valkey_server: Server) -> None:
         ("+ (head.units[bound.unit] or 0)", "", "_let_some_pass"),
         ("calls = floor(calls * rank / runs)", "", "_serve_a_long_line"),
         ("local MOST_ENDINGS = 8", "local MOST_ENDINGS = 9", "_serve_a_long_line"),
-        ("      redis.call('ZADD', LINE, places[index + 1], places[index])", "", "_serve_a_long_line"),
+        (
+            "      redis.call('ZADD', away[sid] and UNCONFIRMED or LINE, places[index + 1], member)",
+            "",
+            "_serve_a_long_line",
+        ),
     ],
 )
 def test_a_mistake_off_the_beaten_track_is_found(right: str, wrong: str, drive: str, valkey_server: Server) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from forebay.model.limit_record import Record
+from forebay.rules import limit_state
 from forebay.stores.limit_base import Step
 from forebay.stores.postgres.limits import PostgresLimits
 from forebay.stores.sql import limit_codec, limit_parts, limit_rows, limit_step
@@ -63,6 +64,14 @@ class BothInSql(Both):
         assert now == self.raw
         assert _different(sorted_lists(found) or {}, sorted_lists(self.record) or {}) == {}
         assert self.store.check(self.limit) == []
+        for sid in ("a", "x.place", "a:cut_off", "nobody", "crowd3"):
+            self._compare_found(sid)
+
+    def _compare_found(self, sid: str) -> None:
+        found, now = self.store.find(self.limit, sid)
+        assert now == self.raw
+        mine = None if self.record is None else limit_state.only(self.record, sid)
+        assert _different(sorted_lists(found) or {}, sorted_lists(mine) or {}) == {}
 
     @rule(
         count=st.sampled_from([CROWD, 12]),

@@ -9,7 +9,7 @@ from forebay.cli import output
 from forebay.cli.cells import cut, span, when
 from forebay.cli.standings import start_cell, waits_cell
 from forebay.errors import BadInput
-from forebay.limits.usage import Holder, LayerUsage, Usage, WindowUsage
+from forebay.limits.usage import Holder, LayerUsage, PlaceUsage, Usage, WindowUsage
 from forebay.model.lane import Lane
 from forebay.model.limit import CALLS, FIELDS, Limit, Window
 from forebay.rules.planning import plan
@@ -19,7 +19,9 @@ LIST_COLUMNS = ("limit", "state", "in flight", "windows", "waiting", "processes"
 _DEFINITION = ("field", "value", "from")
 _PROCESSES = ("process", "calls", "waiting", "longest", "works on")
 _KEYS = ("key", "calls", "waiting")
+_PLACES = ("kept place", "owner", "comes back", "ends", "slot", "missed")
 _MOST_KEYS = 20
+_MOST_PLACES = 20
 _LANES = ("lane", "ready", "later", "running", "waits", "next task starts", "more workers")
 _HELP = {None: "", True: "would help", False: "would not help"}
 _SHOWN = 3
@@ -84,6 +86,11 @@ def show(usage: Usage, lanes: Sequence[tuple[Lane, Standing]] = ()) -> None:
     if usage.holders:
         output.line()
         output.table(_PROCESSES, [_process(each) for each in usage.holders])
+    if usage.places:
+        output.line()
+        output.table(_PLACES, [_place(each) for each in usage.places[:_MOST_PLACES]])
+        if len(usage.places) > _MOST_PLACES:
+            output.line(f"and {len(usage.places) - _MOST_PLACES} more kept places: -o json shows all")
     if usage.keys:
         output.line()
         output.table(_KEYS, [(each.key, str(each.in_flight), str(each.waiting)) for each in usage.keys[:_MOST_KEYS]])
@@ -107,7 +114,8 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
         yield "window", f"{_of(each.used, each.n)} {_per(each)}{_share(each.utilisation)}, {each.free} free, {opens}"
     yield "next call", _next(usage)
     processes = sum(each.waiting > 0 for each in usage.holders)
-    yield "waiting", f"{usage.waiting}, in {processes} processes" if usage.waiting else "none"
+    kept = f" and {len(usage.places)} kept places" if usage.places else ""
+    yield "waiting", f"{usage.waiting}, in {processes} processes{kept}" if usage.waiting or kept else "none"
     yield "cool-down", _cooldown(usage)
     yield "call time", _call_time(usage)
     yield "degraded", "yes: its store does not answer, or the limiter of this process fails" if usage.degraded else "no"
@@ -173,11 +181,23 @@ def _lane(lane: Lane, standing: Standing) -> tuple[str, ...]:
 def _process(holder: Holder) -> tuple[str, ...]:
     longest = max((call.for_s for call in holder.calls), default=None)
     return (
-        f"{holder.label}{_mark(holder)}",
+        f"{holder.label}{f' for {cut(holder.place, 40)}' if holder.place else ''}{_mark(holder)}",
         str(len(holder.calls)),
         str(holder.waiting),
         "" if longest is None else span(longest),
         _works_on(holder),
+    )
+
+
+def _place(place: PlaceUsage) -> tuple[str, ...]:
+    late = "" if place.back_in_s >= 0 else " late"
+    return (
+        cut(place.place, 40),
+        place.label,
+        f"{span(abs(place.back_in_s))}{late}",
+        f"in {span(place.ends_in_s)}",
+        "kept for it" if place.has_slot else "",
+        str(place.missed_count) if place.missed_count else "",
     )
 
 

@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from forebay.errors import Busy, NeverFits
+    from forebay.errors import Busy, NeverFits, PlaceHeld
+    from forebay.limits.asking import Wait
     from forebay.limits.follow import FollowedFile
     from forebay.limits.limiter import Limiter
     from forebay.limits.plain import (
@@ -28,8 +29,10 @@ __all__ = [
     "Limit",
     "Limiter",
     "NeverFits",
+    "PlaceHeld",
     "Slot",
     "Usage",
+    "Wait",
     "Window",
     "aacquire_slot",
     "acquire_slot",
@@ -45,8 +48,10 @@ _HOMES = {
     "Limit": "forebay.model.limit",
     "Limiter": "forebay.limits.limiter",
     "NeverFits": "forebay.errors",
+    "PlaceHeld": "forebay.errors",
     "Slot": "forebay.limits.slot",
     "Usage": "forebay.limits.usage",
+    "Wait": "forebay.limits.asking",
     "Window": "forebay.model.limit",
     "aacquire_slot": "forebay.limits.plain",
     "acquire_slot": "forebay.limits.plain",

@@ -160,10 +160,10 @@ class FollowedFile:
     def _mine(self) -> Values:
         """What was written from here before this process began."""
         found: Values = {}
-        for usage in self._limiter.usages():
-            for layer in usage.layers:
-                if layer.name == _LAYER and layer.who == self._who:
-                    found[usage.name] = layer.values
+        for name in self._limiter.names():
+            for layer in self._limiter.read_layers(name):
+                if layer["name"] == _LAYER and layer["set_by"] == self._who:
+                    found[name] = layer["values"]
         return found
 
     def _complain(self, text: str) -> None:

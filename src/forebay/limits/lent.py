@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+from forebay import ids
 from forebay.errors import BadInput, Conflict, NotFound
 from forebay.ids import shown
+from forebay.limits import asking
+from forebay.limits.asking import Claim
 from forebay.limits.fitting import misfit
 from forebay.model.limit import check_units
 from forebay.model.limit_record import (
@@ -22,6 +25,7 @@ from forebay.model.limit_record import (
 )
 from forebay.rules import forecast, limit_state, reports
 from forebay.rules.cooldown import COOLDOWN
+from forebay.rules.kept_places import SUFFIX
 from forebay.stores.limit_base import LimitStore
 
 _JITTER = 200  # of a thousand, upward only
@@ -48,6 +52,7 @@ class Turn(NamedTuple):
     again_s: float = 0.0
     retry_in_s: float = 0.0
     ahead: int = 0
+    eta_s: float | None = None
     blocked_by: tuple[str, ...] = ()
 
 
@@ -73,6 +78,28 @@ class Owner(NamedTuple):
     def has(self, seat: LimitSession) -> bool:
         """Whether the seat is the tenant's, by whichever key."""
         return seat["label"].startswith(self.flow)
+
+    def claim(self, place: str, *, keep_s: float, holder: str) -> Claim:
+        """Return the claim of an ask for a place; other owners have places of their own."""
+        token = ids.derived_id("holder", self.flow, place, holder) if holder else ""
+        return asking.claim(place, keep_s=keep_s, holder=token, owner=self.flow)
+
+
+def slot_of(claim: Claim) -> str:
+    """Return the id of the slot that a claim may be granted: nobody but its holder knows it."""
+    return f"{claim.session.removesuffix(SUFFIX)}.{claim.holder}"
+
+
+class _Key(NamedTuple):
+    """What a slot's id names: a session, and the token of its holder where it is that of a kept place."""
+
+    session: str
+    holder: str
+
+    @classmethod
+    def of(cls, slot_id: str) -> _Key:
+        session, _, holder = slot_id.partition(".")
+        return cls(session + SUFFIX, holder) if holder else cls(session, "")
 
 
 class Claims(NamedTuple):
@@ -105,10 +132,11 @@ class Lender:
     def __init__(self, store: LimitStore) -> None:
         self._store = store
 
-    def claims(self, limit: str, owner: Owner, share: float) -> Claims:
-        """What an owner has of a limit already, before asking for one more slot."""
+    def claims(self, limit: str, owner: Owner, share: float, *, place: str = "") -> Claims:
+        """What an owner has of a limit already, before asking for one more slot, beside the place with this session."""
         record, raw = self._read(limit)
         now = limit_state.logical(record, raw)
+        record["sessions"].pop(place, None)
         seats = record["sessions"].values()
         return Claims(
             slots=sum(1 for seat in seats if _owned(seat, owner) and (seat["calls"] or seat["runs"])),
@@ -116,17 +144,38 @@ class Lender:
             cooled_s=reports.left(record, owner.tenant, now) / 1000,
         )
 
-    def ask(self, limit: str, slot_id: str, n: int, *, owner: Owner, label: str, units: dict[str, int]) -> Turn:
-        """The n-th time that somebody asks for this slot; they keep their place in line between two times."""
+    def ask(
+        self,
+        limit: str,
+        slot_id: str,
+        n: int,
+        *,
+        owner: Owner,
+        label: str,
+        units: dict[str, int],
+        claim: Claim | None = None,
+    ) -> Turn:
+        """The n-th time that somebody asks for this slot; they keep their place in line between two times.
+
+        With a claim it is the slot of a kept place, and how often it was asked for means nothing.
+        """
         checked = check_units(units)
         key = owner.flow if owner.tenant else ""
         wish: DeclaredRun = {"id": _RUN, "key": key, "caller_count": 1, "units": checked, "label": label, "front": 0}
         asked = _said(slot_id, n, owner)
         asked["runs"] = [wish]
+        if claim is not None:
+            asked["request_number"] = _RUN
+            claim.mark(asked)
         answer = self._exchange(limit, asked)
+        if claim is not None and answer["status"] == "held":
+            raise asking.held_elsewhere(limit, claim.place)
         terms = answer["terms"][0]
         if (never := misfit(limit, terms, checked)) is not None:
-            self.leave(limit, slot_id, n + 1, owner=owner)
+            if claim is not None:
+                asking.leave(self._store, limit, claim, owner.label)
+            else:
+                self.leave(limit, slot_id, n + 1, owner=owner)
             raise never
         if answer["grants"]:
             heard = _said(slot_id, 0, owner)
@@ -138,8 +187,11 @@ class Lender:
             wait = forecast.wait_behind(first, answer, terms, 0)
             turn = turn._replace(
                 again_s=first["ask_again_in_ms"] / 1000,
-                retry_in_s=forecast.retry_in_s(wait, forecast.eta_s(wait)),
+                retry_in_s=forecast.retry_in_s(wait, forecast.eta_s(wait))
+                if claim is None
+                else first["ask_again_in_ms"] / 1000,
                 ahead=wait["ahead_count"],
+                eta_s=forecast.eta_s(wait),
                 blocked_by=tuple(wait["blocked_by"]),
             )
         return turn
@@ -177,10 +229,19 @@ class Lender:
         most = _most(record, owner, share, now)
         return most is not None and held >= most and _was_refused(record, owner, now)
 
+    def leave_place(self, limit: str, owner: Owner, place: str) -> None:
+        """Give up a kept place; whoever holds its slot keeps the slot."""
+        claim = owner.claim(place, keep_s=asking.KEEP_S, holder="")
+        answer = asking.leave(self._store, limit, claim, owner.label)
+        if answer["status"] == "unknown":
+            raise _no_limit(limit)
+        if answer["status"] == "held":
+            raise asking.held_elsewhere(limit, place)
+
     def leave(self, limit: str, slot_id: str, n: int, *, owner: Owner) -> None:
         """Wait no longer; what was granted just then is given back unused."""
         self._exchange(limit, _said(slot_id, n, owner))
-        held = self._found(self._record(limit), slot_id, owner)
+        held = self._find(limit, slot_id, owner)
         if held is not None:
             self._end(limit, slot_id, owner, held, {"call_id": held.call["id"], "outcome": "unsent", "units": {}}, [])
 
@@ -191,7 +252,7 @@ class Lender:
         call may take: others wait.
         """
         held = self._held(limit, slot_id, owner)
-        if share is not None:
+        if share is not None and owner.tenant:
             self._check_share(limit, slot_id, owner, held, share=share, start=start)
         asked = _of(held.seat, slot_id, owner, 0 if not start else held.seat["request_number"] + 1)
         if not start:
@@ -256,7 +317,7 @@ class Lender:
     def _report(self, limit: str, tenant: str, outcome: str, wait: int) -> tuple[int, int | None]:
         """Note what became of a tenant's call; how long the tenant waits, and how long everybody does, if at all."""
         own, everybody = 0, None
-        if outcome == "unsent" or (outcome == "ok" and not reports.in_a_row(self._record(limit), tenant)):
+        if outcome == "unsent" or (outcome == "ok" and not reports.in_a_row(self._known(limit)[0], tenant)):
             return own, everybody
 
         def step(record: Record | None, raw: int) -> Record | None:
@@ -280,7 +341,7 @@ class Lender:
 
     def _check_taken(self, limit: str, held: _Held, took: dict[str, int]) -> tuple[tuple[str, int], ...]:
         """Refuse what a tenant's call cannot have taken; return what goes beyond what it reserved."""
-        record, raw = self._read(limit)
+        record, raw = self._known(limit)
         terms = limit_state.terms_at(record, limit_state.logical(record, raw))
         beyond = []
         for unit, count in sorted(took.items()):
@@ -327,8 +388,12 @@ class Lender:
             raise _no_limit(limit)
         return answer
 
-    def _record(self, limit: str) -> Record:
-        return self._read(limit)[0]
+    def _known(self, limit: str, session: str = "") -> tuple[Record, int]:
+        """Return what is known of a limit, with no session but this one."""
+        record, raw = self._store.find(limit, session)
+        if record is None or not record["eras"]:
+            raise _no_limit(limit)
+        return record, raw
 
     def _read(self, limit: str) -> tuple[Record, int]:
         record, raw = self._store.read(limit)
@@ -339,14 +404,14 @@ class Lender:
     def _checked(self, limit: str, units: dict[str, int]) -> dict[str, int]:
         """What a call took, in units that the limit counts."""
         checked = check_units(units)
-        record, raw = self._read(limit)
+        record, raw = self._known(limit)
         terms = limit_state.terms_at(record, limit_state.logical(record, raw))
         if (unknown := misfit(limit, terms, dict.fromkeys(checked, 0), partial=True)) is not None:
             raise unknown
         return {unit: count for unit, count in checked.items() if unit in units}
 
     def _held(self, limit: str, slot_id: str, owner: Owner) -> _Held:
-        held = self._found(self._record(limit), slot_id, owner)
+        held = self._find(limit, slot_id, owner)
         if held is None:
             raise SlotLost(
                 f"There is no slot {shown(slot_id)} of limit {limit!r}: it was given back, or not renewed in time.",
@@ -354,10 +419,13 @@ class Lender:
             )
         return held
 
-    @staticmethod
-    def _found(record: Record, slot_id: str, owner: Owner) -> _Held | None:
-        seat = record["sessions"].get(slot_id)
+    def _find(self, limit: str, slot_id: str, owner: Owner) -> _Held | None:
+        key = _Key.of(slot_id)
+        record, _ = self._known(limit, key.session)
+        seat = record["sessions"].get(key.session)
         if seat is None or not seat["calls"] or not _owned(seat, owner):
+            return None
+        if "place" in seat and (not key.holder or seat["place"]["holder"] != key.holder):
             return None
         return _Held(seat, seat["calls"][0])
 
@@ -412,8 +480,9 @@ def _of(seat: LimitSession, slot_id: str, owner: Owner, n: int) -> Ask:
 
 
 def _said(slot_id: str, n: int, owner: Owner) -> Ask:
-    return {
-        "session_id": slot_id,
+    key = _Key.of(slot_id)
+    said: Ask = {
+        "session_id": key.session,
         "request_number": n,
         "confirmed_grant_number": 0,
         "next_call_id": 1,
@@ -429,6 +498,9 @@ def _said(slot_id: str, n: int, owner: Owner) -> Ask:
         "restamp_call_ids": [],
         "runs": [],
     }
+    if key.holder:
+        said["holder"] = key.holder
+    return said
 
 
 def _no_limit(limit: str) -> NotFound:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 from forebay import ids
 from forebay.errors import BadInput, Busy, NotFound, StoreClosed, StoreError
 from forebay.ids import shown
+from forebay.limits.asking import KEEP_S, Asking, Claim, Wait, claim, leave
 from forebay.limits.decorating import F, decorator
 from forebay.limits.desk import Desk
 from forebay.limits.line import Progress
@@ -355,6 +356,12 @@ class Limiter:
             if record is not None and record["eras"]
         ]
 
+    def read_layers(self, name: str) -> list[Layer]:
+        """Return what all sources say of a limit; nothing where there is no such limit."""
+        self._follow()
+        record, _ = self._store.find(check_name("limit", name), "")
+        return record["layers"] if record is not None else []
+
     async def ausage(self, name: str) -> Usage:
         import asyncio  # noqa: PLC0415 - whoever awaits has loaded it
 
@@ -376,11 +383,7 @@ class Limiter:
         `enforce_timeout` ends the block of an `async with` by `TimeoutError` after the limit's `call_timeout_s`.
         """
         check_seconds("timeout_s", timeout_s, most=_MAX_WAIT_S)
-        checked = check_units(units)
-        if key:
-            check_label("key", key)
-        if label:
-            check_label("label", label)
+        checked = _checked_slot(units, key, label)
         desk = self._desk(name)
         return Slot(
             desk,
@@ -402,6 +405,53 @@ class Limiter:
             return slot.take()
         except Busy:
             return None
+
+    def ask(
+        self,
+        name: str,
+        *,
+        place: str,
+        units: dict[str, int] | None = None,
+        keep_s: float = KEEP_S,
+        key: str = "",
+        label: str = "",
+        holder: str = "",
+    ) -> Slot | Wait:
+        """A slot that is held already, or a `Wait` that says when to ask again; for callers that do not stay.
+
+        Never waits for a slot. `place` is what you call your place in line: it is kept for `keep_s` after you last
+        asked. Whoever gets the slot holds it alone: others who ask for the same place get `PlaceHeld`, unless they
+        have the same `holder`, which is random if you give none. Give the slot back with `release()` or by `with`.
+        """
+        return self._asking(name, claim(place, keep_s=keep_s, holder=holder), units, key=key, label=label).ask()
+
+    async def aask(
+        self,
+        name: str,
+        *,
+        place: str,
+        units: dict[str, int] | None = None,
+        keep_s: float = KEEP_S,
+        key: str = "",
+        label: str = "",
+        holder: str = "",
+    ) -> Slot | Wait:
+        asked = claim(place, keep_s=keep_s, holder=holder)
+        return await self._asking(name, asked, units, key=key, label=label).aask()
+
+    def leave(self, name: str, *, place: str) -> bool:
+        """Give up a place that was kept. False if somebody holds its slot, which stays held."""
+        self._desk(name)  # checks the name, and knows the limits of the settings
+        return leave(self._store, name, claim(place), self._label)["status"] == "ok"
+
+    def _asking(self, name: str, asked: Claim, units: dict[str, int] | None, *, key: str, label: str) -> Asking:
+        checked = _checked_slot(units, key, label)
+        main = self._desk(name)
+        desk = self._made_desk(name, asked.session, Progress())
+        desk.main.claim = asked
+        self._pump.add(desk, f"{name}/{asked.session}/{asked.holder}")
+        slot = Slot(desk, self._pump, keeper=(self, main), units=checked, timeout_s=0, key=key, label=label)
+        return Asking(desk, self._pump, slot, asked, lambda: leave(self._store, name, asked, self._label))
 
     @property
     def lender(self) -> Lender:
@@ -440,6 +490,12 @@ class Limiter:
         if self._stop_listening is None:
             self._stop_listening = self._store.listen(self._sid, self._pump.heard)
             _flush_in_children(self)
+        progress = self._progress.setdefault(name, Progress())
+        desk = self._made_desk(name, self._sid, progress)
+        self._pump.add(desk)
+        return desk
+
+    def _made_desk(self, name: str, sid: str, progress: Progress) -> Desk:
         # The pump's threads know the desks, and must not keep the limiter itself.
         me = weakref.ref(self)
 
@@ -452,10 +508,7 @@ class Limiter:
             if limiter is not None:
                 limiter._write_late(name)  # noqa: SLF001 - ours
 
-        progress = self._progress.setdefault(name, Progress())
-        desk = Desk(name, self._store, self._sid, self._label, self._pump.poke, known, healed, progress)
-        self._pump.add(desk)
-        return desk
+        return Desk(name, self._store, sid, self._label, self._pump.poke, known, healed, progress)
 
     def flush(self, timeout_s: float = FLUSH_S) -> None:
         """Wait until the store knows everything that this process has given back.
@@ -485,6 +538,15 @@ class Limiter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _checked_slot(units: dict[str, int] | None, key: str, label: str) -> dict[str, int]:
+    checked = check_units(units)
+    if key:
+        check_label("key", key)
+    if label:
+        check_label("label", label)
+    return checked
 
 
 def _is_store(source: str | LimitStore | RedisClient) -> TypeIs[LimitStore]:

@@ -7,6 +7,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from forebay.clock import steady
 from forebay.errors import StoreError
@@ -21,6 +22,9 @@ from forebay.rules import forecast
 from forebay.rules.admission import CUT_OFF, TIMED_OUT, UNSENT
 from forebay.rules.limit_state import late_after
 from forebay.stores.limit_base import LimitStore
+
+if TYPE_CHECKING:
+    from forebay.limits.asking import Claim
 
 LINGER_S = 0.002
 _CONFIRM_S = 0.01
@@ -86,6 +90,8 @@ class Line:
     ) -> None:
         self._poke = poke
         self.progress = progress or Progress()
+        self.claim: Claim | None = None
+        """Whose slot is asked for here, where this is the line of a kept place alone."""
         self.limit = limit
         self.store = store
         self.sid = sid
@@ -386,6 +392,8 @@ class Line:
         ask["refusals"] = [*self._hints]
         ask["restamp_call_ids"] = [*self._restarts]
         ask["runs"] = runs
+        if self.claim is not None:
+            self.claim.mark(ask)
         self._asked_at = now
         self._changed_at = None
         self._confirm_at = None
@@ -414,7 +422,7 @@ class Line:
         return self._said(now, 0)
 
     def _said(self, now: float, n: int) -> Ask:
-        return {
+        said: Ask = {
             "session_id": self.sid,
             "request_number": n,
             "confirmed_grant_number": self.progress.heard,
@@ -431,6 +439,9 @@ class Line:
             "restamp_call_ids": [],
             "runs": [],
         }
+        if self.claim is not None:
+            self.claim.mark(said)
+        return said
 
     def take(self, ask: Ask, answer: Answer, asked_at: float, now: float) -> None:
         """Apply an answer, and settle those whom it is for."""
@@ -497,7 +508,8 @@ class Line:
                 if waiter.once and party.told:
                     waiter.wait_seen = self._wait_behind(before, party.key)
                     self._settle(waiter, None)
-                    self.again()
+                    if self.claim is None:  # else the place is kept
+                        self.again()
                 else:
                     stays.append(waiter)
                 before[party.key] += 1

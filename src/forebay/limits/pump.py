@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from forebay.clock import steady
 from forebay.errors import NotFound, StoreClosed, StoreError, StoreUnreachable
 from forebay.limits import telling
+from forebay.limits.asking import held_elsewhere
 from forebay.limits.desk import Desk
 from forebay.limits.line import LINGER_S, Line, Turn
 from forebay.limits.returns import Returns
@@ -50,9 +51,10 @@ class Pump:
         self._closed = False
         self.returns = Returns(self._store_return)
 
-    def add(self, desk: Desk) -> None:
+    def add(self, desk: Desk, name: str = "") -> None:
+        """Serve a desk; one that has a `name` is not the one of its limit."""
         with self._lock:
-            self._desks[desk.limit] = desk
+            self._desks[name or desk.limit] = desk
             if not self._threads and not self._closed:
                 loop, heartbeat = SupervisedThread(LOOP, self._run), SupervisedThread(HEARTBEAT, self._beat)
                 loop.start()
@@ -132,6 +134,10 @@ class Pump:
             answer = verb(line.limit, ask)
             if answer["status"] == "unknown":
                 self._unknown(desk, line)
+                return
+            if answer["status"] == "held" and line.claim is not None:
+                with line.lock:
+                    line.give_up(held_elsewhere(line.limit, line.claim.place))
                 return
         except StoreError as error:
             desk.missed(error, asked_at)

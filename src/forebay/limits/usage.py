@@ -9,7 +9,7 @@ from typing import Any
 from forebay.limits.works_on import split_label
 from forebay.model.limit import Limit
 from forebay.model.limit_record import GrantedCall, Record, Terms
-from forebay.rules import cooldown, forecast, limit_actions, limit_state
+from forebay.rules import cooldown, forecast, kept_places, limit_actions, limit_state
 from forebay.rules import window_log as logs
 
 
@@ -58,15 +58,35 @@ class Holding:
 class Holder:
     """One process; `alive` is False when its session has ended and only its calls still count.
 
-    A process's calls that it has `cut_off` stand apart from those that it waits for.
+    A process's calls that it has `cut_off` stand apart from those that it waits for. The slot of a kept `place` has a
+    holder of its own.
     """
 
     session: str
     label: str
+    place: str
     alive: bool
     cut_off: bool
     calls: tuple[Holding, ...]
     waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceUsage:
+    """A kept place that waits. Its owner was told to come back in `back_in_s`, and is late where that is less than 0.
+
+    The place ends in `ends_in_s` unless its owner asks again. `has_slot`: a slot is kept for it just now;
+    `missed_count`: how often one was kept in vain since the place stands where it stands.
+    """
+
+    place: str
+    session: str
+    label: str
+    key: str
+    back_in_s: float
+    ends_in_s: float
+    has_slot: bool
+    missed_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +114,8 @@ class Usage:
     """`blocked_by` is empty when a call could start now, `eta_s` is None where nobody can tell.
 
     `cut_off`: how many of the calls in flight nobody waits for any more, while the provider may still work on them.
-    `keys`: the use by each key that callers gave, the busiest first.
+    `keys`: the use by each key that callers gave, the busiest first. `places` are those that are kept, in the order of
+    the line.
     """
 
     name: str
@@ -124,6 +145,7 @@ class Usage:
     version: int
     holders: tuple[Holder, ...]
     keys: tuple[KeyUsage, ...]
+    places: tuple[PlaceUsage, ...]
 
     @property
     def utilisation(self) -> float | None:
@@ -161,7 +183,9 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         units_in_flight=_units_in_flight(record, terms),
         windows=_windows(record, terms, now),
         waiting=waiting,
-        sessions=sum(seat["ends_at"] > now for seat in record["sessions"].values()),
+        sessions=sum(
+            seat["ends_at"] > now and not kept_places.is_waiting(seat) for seat in record["sessions"].values()
+        ),
         blocked_by=tuple(by),
         eta_s=None if eta >= limit_state.FOREVER // 2 else eta / 1000,
         paused=limit_state.gate(record, terms, now)[0] == limit_state.PAUSED,
@@ -178,6 +202,7 @@ def usage_of(name: str, record: Record, raw: int, *, degraded: bool = False) -> 
         version=record["version"],
         holders=_holders(record, now),
         keys=_keys(record),
+        places=_places(record, now),
     )
 
 
@@ -236,12 +261,32 @@ def _holders(record: Record, now: int) -> tuple[Holder, ...]:
         Holder(
             session=sid,
             label=seat["label"],
+            place=seat["place"]["name"] if "place" in seat else "",
             alive=seat["ends_at"] > now,
             cut_off=limit_state.is_cut_off(sid),
             calls=tuple(_holding(call, now) for call in seat["calls"]),
             waiting=sum(run["caller_count"] for run in seat["runs"]),
         )
         for sid, seat in sorted(record["sessions"].items())
+        if not kept_places.is_waiting(seat)
+    )
+
+
+def _places(record: Record, now: int) -> tuple[PlaceUsage, ...]:
+    waiting = [(sid, seat) for sid, seat in record["sessions"].items() if kept_places.is_waiting(seat)]
+    waiting.sort(key=lambda each: (each[1]["place"]["virtual_start"], each[1]["place"]["arrival_number"]))
+    return tuple(
+        PlaceUsage(
+            place=seat["place"]["name"],
+            session=sid,
+            label=seat["label"],
+            key=next((each.get("key", "") for each in (*seat["runs"], *seat["calls"])), ""),
+            back_in_s=(seat["place"]["told_at"] - now) / 1000,
+            ends_in_s=(seat["ends_at"] - now) / 1000,
+            has_slot=bool(seat["calls"]),
+            missed_count=seat["place"]["missed_count"],
+        )
+        for sid, seat in waiting
     )
 
 

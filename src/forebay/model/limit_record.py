@@ -124,10 +124,29 @@ class Tail(TypedDict):
     run_count: int
 
 
+class KeptPlace(TypedDict):
+    """A place in line whose owner asks, goes away and comes back; `name` is what the owner calls the place.
+
+    `told_at`: the instant that the owner was told to come back at; `is_awaited`: 1 around that instant, when a slot
+    that becomes free is kept for the place. `missed_count`: how many slots were kept in vain. `virtual_start` and
+    `arrival_number` are those of its run, also while it has none. `holder` is the token of the ask that was granted,
+    and empty while the place waits.
+    """
+
+    name: str
+    told_at: int
+    is_awaited: int
+    missed_count: int
+    virtual_start: int
+    arrival_number: int
+    holder: str
+
+
 class LimitSession(TypedDict):
     """One session: what it holds, what it waits for, and what it was given and has not confirmed yet.
 
-    `due_at`: when the session has to be looked at: at its end, and after that whenever one of its calls is over.
+    `due_at`: when the session has to be looked at: at its end, and after that whenever one of its calls is over; of a
+    kept place that waits, so much later as `rules/kept_places.py` says. `place` is in the session of a kept place.
     `request_number` and `grant_number` are those of its last request and of its last grant.
     """
 
@@ -140,6 +159,7 @@ class LimitSession(TypedDict):
     calls: list[GrantedCall]
     runs: list[WaitingRun]
     unconfirmed: list[Grant]
+    place: NotRequired[KeptPlace]
 
 
 class Cooldown(TypedDict):
@@ -273,6 +293,9 @@ class Ask(TypedDict):
     instant that it received and the time since then by its own clock; `seen_version` is the highest version that it has
     seen, `answered_request_number` its last request that was answered; `is_sure` is 1 when its session cannot have
     ended yet; `terms_version` is of the terms that it knows. `restamp_call_ids` are calls that start late.
+
+    With `keep_ms` it asks for the kept place `place_name`, whose session this is: the place is kept for so long after
+    it. `holder` is there in whatever is said in the session of a kept place.
     """
 
     session_id: str
@@ -290,6 +313,9 @@ class Ask(TypedDict):
     refusals: list[ProviderRefusal]
     restamp_call_ids: list[int]
     runs: list[DeclaredRun]
+    keep_ms: NotRequired[int]
+    holder: NotRequired[str]
+    place_name: NotRequired[str]
 
 
 class Restamp(TypedDict):
@@ -310,8 +336,10 @@ class Wait(TypedDict):
 
 
 class Answer(TypedDict):
-    """`status`: ok, unknown (no such limit), or late (a request that a newer one has overtaken).
+    """What a store answers.
 
+    `status`: ok, unknown (no such limit), late (a request that a newer one has overtaken, or of somebody who does not
+    hold the slot of a kept place), or held (somebody else holds the slot of the kept place).
     `session_lost`: 1 where the store did not know the session. `grants`: all that was not confirmed. `waits` has one
     entry, or none when nobody of the session waits. `terms` has one entry when the process knows others.
     `woken_session_ids`: sessions that were given something just now. `other_caller_count`: callers of other sessions

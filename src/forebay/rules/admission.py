@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from forebay.model.limit_record import Answer, Ask, DeclaredRun, GrantedCall, LimitSession, Record, Terms, WaitingRun
 from forebay.rules import cooldown, forecast, in_hand
+from forebay.rules import kept_places as places
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
 from forebay.rules.forecast import Places
 
-SCALE = 1000
 UNSENT = "unsent"
 UNREACHED = "unreached"  # unsent, because the provider could not be reached: a failure for the breaker
 CUT_OFF = "cut_off"
@@ -33,13 +33,16 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     lost = int(seat is None)
     if seat is None:
         seat = record["sessions"][ask["session_id"]] = _new_seat()
-    if 0 < ask["request_number"] < seat["request_number"]:
+    if status := places.refusal(seat, ask, now):
+        return _answer(record, seat, now, status=status)
+    keep = ask.get("keep_ms", 0)
+    if not keep and 0 < ask["request_number"] < seat["request_number"]:
         return _answer(record, seat, now, status="late")
-    restamped = _hear(record, seat, ask, terms, now)
+    restamped = _hear_place(record, seat, ask, terms, now) if keep else _hear(record, seat, ask, terms, now)
     more = state.prune(record, terms, now, most=state.MOST_ENDINGS)
+    more = places.look_after(record, terms, now) or more
     served = _serve(record, ask["session_id"], terms, now)
-    if served.run_id is not None:
-        _grant_in_hand(record, ask, served, terms, now)
+    _use_grants(record, seat, ask, served, terms, now)
     answer = _answer(record, seat, now)
     _fill_in(answer, record, seat, terms, now)
     answer["session_lost"] = lost
@@ -48,6 +51,8 @@ def decide(record: Record, ask: Ask, raw: int) -> Answer:
     ]
     answer["woken_session_ids"] = served.wakes
     answer["waits"] = forecast.waits(record, ask["session_id"], served.places, terms, now)
+    if keep and answer["waits"]:
+        places.tell(record, seat, answer["waits"][0], keep, now)
     answer["has_more"] = int(more or served.more)
     if ask["terms_version"] != record["terms_version"]:
         answer["terms"] = [terms]
@@ -104,10 +109,35 @@ def _hear(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) 
     return restamped
 
 
+def _hear_place(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) -> list[int]:
+    """Take up what the owner of a kept place says; return the calls that start now."""
+    for window in state.counted(record):
+        logs.expire(state.log_of(record, window.name), now, window.wide)
+    seat["label"] = ask["label"]
+    if places.is_held(seat, now):
+        places.bind(record, seat, ask, terms, now)  # the same ask once more: its answer was lost
+        return []
+    if "place" not in seat or seat["place"]["holder"]:
+        for call in seat["calls"]:
+            _cut_off(record, ask["session_id"], seat["label"], call, terms)
+        places.begin(record, seat, ask, now)
+    seat["request_number"] = ask["request_number"]
+    wish = ask["runs"][0] if ask["runs"] else None
+    if seat["calls"]:
+        kept = seat["calls"][0]
+        if wish and places.wants_the_same(wish, kept) and _restamp(record, seat, kept["id"], terms, now):
+            places.bind(record, seat, ask, terms, now)
+            return []
+        places.take_back(record, seat, terms, now)
+    places.line_up(record, seat, ask, terms, now)
+    return []
+
+
 def only_beats(seat: LimitSession, ask: Ask) -> bool:
     """Return whether a session that is alive says only that it still is: then nothing else has to be looked at."""
     return (
-        ask["request_number"] == 0
+        not places.is_foreign(seat, ask)
+        and ask["request_number"] == 0
         and not ask["ended_calls"]
         and not ask["refusals"]
         and seat["due_at"] == seat["ends_at"]
@@ -158,7 +188,7 @@ def _answer(record: Record, seat: LimitSession, now: int, status: str = "ok") ->
         "generation": record["generation"],
         "terms_version": record["terms_version"],
         "session_lost": 0,
-        "grants": [] if status == "late" else [*seat["unconfirmed"]],
+        "grants": [*seat["unconfirmed"]] if status == "ok" else [],
         "restamps": [],
         "waits": [],
         "terms": [],
@@ -278,17 +308,6 @@ def _restamp(record: Record, seat: LimitSession, call_id: int, terms: Terms, now
     return True
 
 
-def cost(units: dict[str, int], terms: Terms) -> int:
-    """The largest share of any bound that a call takes, in thousandths."""
-    most = 1
-    if terms["in_flight"] > 0:
-        most = max(most, int(SCALE / terms["in_flight"]))
-    for bound in (*terms["windows"], *terms["in_flight_units"]):
-        if bound["n"] > 0:
-            most = max(most, int(units.get(bound["unit"], 0) * SCALE / bound["n"]))
-    return min(most, SCALE)
-
-
 def _line_up(record: Record, seat: LimitSession, wishes: list[DeclaredRun], terms: Terms) -> None:
     """Who was in line keeps the place; others stand behind the last of their key."""
     before = {run["id"]: run for run in seat["runs"]}
@@ -308,25 +327,15 @@ def _line_up(record: Record, seat: LimitSession, wishes: list[DeclaredRun], term
                 "caller_count": count,
                 "units": wish["units"],
                 "label": wish["label"],
-                "virtual_start": _enter_line(record, wish),
+                "virtual_start": state.enter_line(record, wish["key"], front=bool(wish["front"])),
                 "arrival_number": record["arrival_count"],
             }
         else:
             run["caller_count"] = count
-        tail = record["tails"][run["key"]]
-        tail["virtual_finish"] = max(tail["virtual_finish"], run["virtual_start"] + count * cost(run["units"], terms))
+        state.extend_tail(record, run, terms)
         seat["runs"].append(run)
     for run in before.values():
         state.left_line(record, run["key"])
-
-
-def _enter_line(record: Record, wish: DeclaredRun) -> int:
-    """Count one more run of its key, and return where it stands."""
-    tail = record["tails"].setdefault(wish["key"], {"virtual_finish": record["virtual_time"], "run_count": 0})
-    tail["run_count"] += 1
-    return (
-        record["virtual_time"] - state.FOREVER if wish["front"] else max(record["virtual_time"], tail["virtual_finish"])
-    )
 
 
 class _Head(NamedTuple):
@@ -407,6 +416,15 @@ def _serve(record: Record, sid: str, terms: Terms, now: int) -> _Served:
     )
 
 
+def _use_grants(record: Record, seat: LimitSession, ask: Ask, served: _Served, terms: Terms, now: int) -> None:  # noqa: PLR0917 - of this module only
+    """Have the owner of a kept place hold what was granted to it; grant more to others whose callers come quickly."""
+    if ask.get("keep_ms"):
+        if seat["unconfirmed"] and not seat["place"]["holder"]:
+            places.bind(record, seat, ask, terms, now)
+    elif served.run_id is not None:
+        _grant_in_hand(record, ask, served, terms, now)
+
+
 def _grant_in_hand(record: Record, ask: Ask, served: _Served, terms: Terms, now: int) -> None:
     """Grant calls to come to the run that was granted something last."""
     seat = record["sessions"][ask["session_id"]]
@@ -463,7 +481,7 @@ def _grant(record: Record, place: state.Place, terms: Terms, now: int, *, more: 
     run = place.run
     _open_call(record, record["sessions"][place.sid], run, terms, now, more=more)
     record["virtual_time"] = max(record["virtual_time"], run["virtual_start"])
-    run["virtual_start"] += cost(run["units"], terms)
+    run["virtual_start"] += state.cost(run["units"], terms)
     run["caller_count"] -= 1
 
 

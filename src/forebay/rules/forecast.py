@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from forebay.model.limit_record import Answer, Record, Terms, UnitBound, Wait, WaitingRun
-from forebay.rules import cooldown
+from forebay.rules import cooldown, kept_places
 from forebay.rules import limit_state as state
 from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
@@ -119,7 +119,8 @@ class Places(NamedTuple):
 
 def waits(record: Record, sid: str, places: Places, terms: Terms, now: int) -> list[Wait]:
     """For the first of a session's callers that was not let in."""
-    runs = record["sessions"][sid]["runs"]
+    seat = record["sessions"].get(sid)
+    runs = seat["runs"] if seat else []
     if not runs:
         return []
     run = min(runs, key=lambda each: (each["virtual_start"], each["arrival_number"]))
@@ -201,6 +202,8 @@ def _ask_again_in(record: Record, sid: str, terms: Terms, units: dict[str, int],
             again = min(again, free_in)
         if 0 <= terms["in_flight"] <= state.in_flight(record) or _lacks_units(record, terms, units):
             again = min(again, _next_end_at(record, sid, now) - now)
+        # A slot that is kept for somebody who does not come is free then; once a second, however many places there are.
+        again = min(again, max(SECOND, kept_places.next_due(record) - now))
     return max(1, again)
 
 

@@ -6,11 +6,21 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from forebay.model.limit import CALLS
-from forebay.model.limit_record import GrantedCall, Record, Rest, Terms, UnitBound, WaitingRun, WindowLog
+from forebay.model.limit_record import (
+    GrantedCall,
+    LimitSession,
+    Record,
+    Rest,
+    Terms,
+    UnitBound,
+    WaitingRun,
+    WindowLog,
+)
 from forebay.rules import cooldown
 from forebay.rules import window_log as logs
 from forebay.rules.cooldown import SECOND
 
+SCALE = 1000
 HEADS = 32
 """How many places of the line a step looks at."""
 MOST_GRANTS = 32
@@ -184,6 +194,32 @@ def start_again(record: Record, terms: Terms, now: int, latest: int) -> None:
     hold_back(record, terms, now)
 
 
+def cost(units: dict[str, int], terms: Terms) -> int:
+    """The largest share of any bound that a call takes, in thousandths."""
+    most = 1
+    if terms["in_flight"] > 0:
+        most = max(most, int(SCALE / terms["in_flight"]))
+    for bound in (*terms["windows"], *terms["in_flight_units"]):
+        if bound["n"] > 0:
+            most = max(most, int(units.get(bound["unit"], 0) * SCALE / bound["n"]))
+    return min(most, SCALE)
+
+
+def enter_line(record: Record, key: str, *, front: bool = False) -> int:
+    """Count one more run of a key, and return where it stands: behind the last of them."""
+    tail = record["tails"].setdefault(key, {"virtual_finish": record["virtual_time"], "run_count": 0})
+    tail["run_count"] += 1
+    return record["virtual_time"] - FOREVER if front else max(record["virtual_time"], tail["virtual_finish"])
+
+
+def extend_tail(record: Record, run: WaitingRun, terms: Terms) -> None:
+    """Have others of its key stand behind a run."""
+    tail = record["tails"][run["key"]]
+    tail["virtual_finish"] = max(
+        tail["virtual_finish"], run["virtual_start"] + run["caller_count"] * cost(run["units"], terms)
+    )
+
+
 def left_line(record: Record, key: str) -> None:
     """Forget the tail of a key when its last run has left."""
     tail = record["tails"][key]
@@ -202,6 +238,33 @@ def tidy(record: Record, terms: Terms, now: int) -> None:
 def rest_of(record: Record) -> Rest:
     """Return what the record leaves out, which is nothing in a record that was read whole."""
     return record.get("rest", _NOTHING)
+
+
+def only(record: Record, sid: str) -> Record:
+    """Return what a record says of itself and of one session; the others are counted."""
+    others = [seat for each, seat in record["sessions"].items() if each != sid]
+    rest: Rest = {
+        "in_flight_count": sum(len(seat["calls"]) for seat in others),
+        "in_flight_sums": units_of(call for seat in others for call in seat["calls"]),
+        "cut_off_count": cut_off_count(record)
+        - (len(record["sessions"][sid]["calls"]) if _is_known_cut_off(record, sid) else 0),
+        "latest_call_until": 0,
+        "session_count": sum(seat["due_at"] == seat["ends_at"] for seat in others),
+        "caller_count": sum(run["caller_count"] for seat in others for run in seat["runs"]),
+        "run_count": sum(len(seat["runs"]) for seat in others),
+        "before_count": 0,
+        "horizon": [],
+    }
+    part = record.copy()
+    part["sessions"] = {each: seat for each, seat in record["sessions"].items() if each == sid}
+    part["tails"] = {}
+    part["window_logs"] = {name: {"sum": log["sum"], "entries": []} for name, log in record["window_logs"].items()}
+    part["rest"] = rest
+    return part
+
+
+def _is_known_cut_off(record: Record, sid: str) -> bool:
+    return is_cut_off(sid) and sid in record["sessions"]
 
 
 def session_count(record: Record) -> int:
@@ -304,11 +367,20 @@ def order(place: Place) -> tuple[int, int]:
     return place.run["virtual_start"], place.run["arrival_number"]
 
 
+def is_silent(seat: LimitSession) -> bool:
+    """Whether a session is granted nothing until it has said something.
+
+    It has to confirm its last grants, or is a kept place whose owner is away.
+    """
+    place = seat.get("place")
+    return bool(seat["unconfirmed"]) or (place is not None and not place["is_awaited"] and not place["holder"])
+
+
 class Standing(NamedTuple):
     """The line as a step sees it: runs that may be served, as far as none is missing, and those that may not yet.
 
-    A session that has not confirmed its last grants gets no more, unless it is the one that asks. Runs that are too
-    large hold up nobody, and are in neither list.
+    A session that is silent gets no more, unless it is the one that asks. Runs that are too large hold up nobody, and
+    are in neither list.
     """
 
     grantable: list[Place]
@@ -321,7 +393,7 @@ def standing(record: Record, terms: Terms, *, asking: str) -> Standing:
     for place in line(record):
         if too_large(terms, place.run["units"]):
             continue
-        if place.sid != asking and seats[place.sid]["unconfirmed"]:
+        if place.sid != asking and is_silent(seats[place.sid]):
             found.unconfirmed.append(place)
         elif last is None or order(place) <= last:
             found.grantable.append(place)

@@ -60,12 +60,13 @@ def _told(usage: Usage, caller: Caller) -> dict[str, Any]:
     holders = tuple(each if each.label == mine.label else _nameless(each) for each in usage.holders)
     layers = tuple(replace(each, who="", note="") for each in usage.layers)
     keys = tuple(each for each in usage.keys if each.key == mine.flow)
-    return replace(usage, holders=holders, keys=keys, layers=layers, note="", paused_by="").plain()
+    places = tuple(each for each in usage.places if each.label == mine.label)
+    return replace(usage, holders=holders, keys=keys, places=places, layers=layers, note="", paused_by="").plain()
 
 
 def _nameless(holder: Holder) -> Holder:
     calls = tuple(replace(each, label="", job_id=None, task_id=None) for each in holder.calls)
-    return replace(holder, session="", label="", calls=calls)
+    return replace(holder, session="", label="", place="", calls=calls)
 
 
 def owner(caller: Caller) -> Owner:

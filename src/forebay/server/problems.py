@@ -54,10 +54,12 @@ class Refused(ForebayError):
         remedy: str = "",
         headers: Mapping[str, str] | None = None,
         closing: bool = False,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(what, remedy=remedy)
         self.status = status
         self.own_code = code
+        self.more = more
         self.headers = {**(headers or {}), **({"connection": "close"} if closing else {})}
 
 
@@ -95,9 +97,10 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
     status, code = error.http_status, error.code
     headers: Mapping[str, str] = {}
     retry_after: int | None = None
+    more: Mapping[str, Any] | None = None
     what, remedy = error.what, error.remedy
     if isinstance(error, Refused):
-        status, code, headers = error.status, error.own_code, error.headers
+        status, code, headers, more = error.status, error.own_code, error.headers, error.more
     elif isinstance(error, BadDocument):
         code = error.error_class
         status = _DOCUMENTS.get(ErrorClass(code), status)
@@ -125,6 +128,7 @@ def of_error(error: ForebayError, request_id: str, *, full: int = HTTPStatus.SER
         remedy=printable(remedy),
         retry_after=retry_after,
         headers=headers,
+        more=more,
     )
 
 

@@ -302,6 +302,17 @@ class SlotOrder(BaseModel):
     units: dict[str, int] = Field(default_factory=dict, max_length=16, description="What the call takes beside 1 call.")
     wait_s: float = Field(0, ge=0, le=60, description="How long to stand in line.")
     label: str = Field("", max_length=100, description="Shown to those who look at the limit.")
+    place: str = Field(
+        "",
+        max_length=200,
+        description="What you call your place in line: it is kept until you ask again, with the same name and units.",
+    )
+    keep_s: float = Field(120, ge=10, le=3600, description="How long the place is kept after you asked last.")
+    holder: str = Field(
+        "",
+        max_length=200,
+        description="Your own token that nobody can guess: lets you ask again for a slot whose answer was lost.",
+    )
 
 
 class SlotShape(Shape):

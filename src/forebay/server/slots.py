@@ -6,23 +6,28 @@ import asyncio
 import time
 from itertools import count
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from forebay import ids
 from forebay.clock import iso
-from forebay.limits.lent import Ended, Lender, Owner, SlotLost, Turn
+from forebay.limits.asking import KEEP_S, Claim
+from forebay.limits.lent import Ended, Lender, Owner, SlotLost, Turn, slot_of
+from forebay.model.names import LABEL_LENGTH
 from forebay.server.bodies import JsonRoute
 from forebay.server.callers import SlotTaker
-from forebay.server.finding import Id
 from forebay.server.limits import Name, audit, known, owner
 from forebay.server.problems import Refused
 from forebay.server.service import Service, Serving
 from forebay.server.shapes import SlotEnd, SlotOrder, SlotRenewal, SlotShape, answers
 
 router = APIRouter(prefix="/v1", tags=["slots"], route_class=JsonRoute)
+SlotId = Annotated[
+    str, Path(pattern=rf"^[a-z2-7]{{{ids.LENGTH}}}(\.[a-z2-7]{{{ids.LENGTH}}})?$", description="As the slot was given.")
+]
+Place = Annotated[str, Path(min_length=1, max_length=LABEL_LENGTH, description="What the caller calls its place.")]
 MAX_SLOTS = 100
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_WAIT_S = 3600
@@ -39,10 +44,12 @@ async def take(
     service: Serving, caller: SlotTaker, request: Request, name: Name, order: SlotOrder | None = None
 ) -> JSONResponse:
     """Leave to make one call, from all bounds of the limit at once; 429 says when to ask again."""
-    asked = order or SlotOrder(wait_s=0, label="")
+    asked = order or SlotOrder(wait_s=0, label="", place="", keep_s=KEEP_S, holder="")
     mine = owner(caller)
     lender = await service.ask(_lender, service, name)
-    claims = await service.ask(lender.claims, name, mine, service.slots_share)
+    claim = mine.claim(asked.place, keep_s=asked.keep_s, holder=asked.holder) if asked.place else None
+    place = claim.session if claim else ""
+    claims = await service.ask(lender.claims, name, mine, service.slots_share, place=place)
     if claims.slots >= MAX_SLOTS:
         raise _too_many(f"This key holds or waits for {MAX_SLOTS} slots of {name} already.")
     if claims.beyond_share:
@@ -55,30 +62,48 @@ async def take(
             remedy="Ask again then.",
             headers={"retry-after": str(max(1, ceil(claims.cooled_s)))},
         )
-    turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=mine)
+    turn, slot_id = await _stood(service, request, lender, name=name, order=asked, owner=mine, claim=claim)
     if not turn.granted:
+        place_told = {"place": asked.place} if claim else {}
         raise Refused(
             429,
             "busy",
             f"Limit {name} had no slot within {asked.wait_s:g} s: {', '.join(turn.blocked_by)}; {turn.ahead} ahead.",
             remedy="Ask again then, or stand in line for longer: wait_s.",
             headers={"retry-after": str(max(1, ceil(min(turn.retry_in_s, _LONGEST_WAIT_S))))},
+            more={
+                **place_told,
+                "position": turn.ahead,
+                "eta_s": turn.eta_s,
+                "blocked_by": list(turn.blocked_by),
+            },
         )
     location = f"/v1/limits/{name}/slots/{slot_id}"
     return JSONResponse(_shown(name, slot_id, turn), 201, {"location": location})
 
 
 async def _stood(
-    service: Service, request: Request, lender: Lender, *, name: str, order: SlotOrder, owner: Owner
+    service: Service,
+    request: Request,
+    lender: Lender,
+    *,
+    name: str,
+    order: SlotOrder,
+    owner: Owner,
+    claim: Claim | None,
 ) -> tuple[Turn, str]:
-    """Asks until there is a slot or the time is over; whoever leaves takes nothing along."""
-    slot_id = ids.random_id()
+    """Asks until there is a slot or the time is over; whoever leaves takes nothing along but a place that is kept."""
+    slot_id = ids.random_id() if claim is None else slot_of(claim)
     ends_at = time.monotonic() + order.wait_s
     for n in count(1):
-        turn = await service.ask(lender.ask, name, slot_id, n, owner=owner, label=order.label, units=dict(order.units))
+        turn = await service.ask(
+            lender.ask, name, slot_id, n, owner=owner, label=order.label, units=dict(order.units), claim=claim
+        )
         left_s = ends_at - time.monotonic()
         gone = await request.is_disconnected()
         if turn.granted and not gone:
+            return turn, slot_id
+        if claim is not None and not turn.granted and (gone or left_s <= 0 or service.stopping.is_set()):
             return turn, slot_id
         if gone or left_s <= 0 or service.stopping.is_set():
             await service.ask(lender.leave, name, slot_id, n + 1, owner=owner)
@@ -86,10 +111,19 @@ async def _stood(
                 await service.ask(lender.refused, name, owner, turn.retry_in_s)
             return turn._replace(granted=False), slot_id
         if await service.ask(lender.has_share, name, owner, service.slots_share):
-            await service.ask(lender.leave, name, slot_id, n + 1, owner=owner)
+            if claim is None:
+                await service.ask(lender.leave, name, slot_id, n + 1, owner=owner)
             raise _beyond_share(name)
         await asyncio.sleep(min(left_s, max(_LEAST_PAUSE_S, min(turn.again_s, _LONGEST_PAUSE_S))))
     raise AssertionError
+
+
+@router.delete("/limits/{name}/places/{place:path}", status_code=204, responses=answers({204: None}, *_BAD))
+async def leave(service: Serving, caller: SlotTaker, name: Name, place: Place) -> Response:
+    """Give up a place that was kept; 409 if somebody holds its slot."""
+    lender = await service.ask(_lender, service, name)
+    await service.ask(lender.leave_place, name, owner(caller), place)
+    return Response(status_code=204)
 
 
 @router.patch("/limits/{name}/slots/{id}", responses=answers({200: SlotShape}, *_BAD))
@@ -97,7 +131,7 @@ async def renew(
     service: Serving,
     caller: SlotTaker,
     name: Name,
-    id: Id,  # noqa: A002 - as the path says
+    id: SlotId,  # noqa: A002 - as the path says
     order: SlotRenewal | None = None,
 ) -> JSONResponse:
     """Keep a slot for another lease."""
@@ -115,7 +149,7 @@ async def end(
     service: Serving,
     caller: SlotTaker,
     name: Name,
-    id: Id,  # noqa: A002 - as the path says
+    id: SlotId,  # noqa: A002 - as the path says
     order: SlotEnd | None = None,
 ) -> Response:
     """Give a slot back, and say what became of the call.

@@ -66,8 +66,14 @@ class LimitStore(Protocol):
         False where the store cannot, or not now. Safe in an event loop, and where a signal may raise.
         """
 
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        """Return the record with no session but this one, if it is there, and the store's clock; costs as an exchange.
+
+        `rest` counts the other sessions. Tails are left out, and so is what windows have logged, but for the sums.
+        """
+
     def read(self, limit: str) -> tuple[Record | None, int]:
-        """The record as it is, and the store's clock."""
+        """The record as it is, and the store's clock: for people who look. It costs as much as there are sessions."""
 
     def read_many(self, limits: Sequence[str]) -> list[tuple[Record | None, int]]:
         """The same for many limits, in their order and in few round trips; not all at one instant."""

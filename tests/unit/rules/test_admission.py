@@ -484,7 +484,7 @@ def test_an_answer_says_for_how_long_everybody_is_kept_out() -> None:
 def test_a_call_costs_the_largest_share_that_it_takes(
     in_flight: int | None, windows: list[tuple[int, float]], units: dict[str, int], share: int
 ) -> None:
-    assert admission.cost({"calls": 1, **units}, limit_terms(in_flight, windows)) == share
+    assert limit_state.cost({"calls": 1, **units}, limit_terms(in_flight, windows)) == share
 
 
 def test_who_comes_stands_behind_the_last_of_its_key_and_who_was_there_keeps_the_place() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from forebay.model.limit_record import Answer, Ask, Record
 from forebay.rules import admission
+from forebay.rules import limit_state as state
 from forebay.stores.limit_base import Step, Wake
 
 
@@ -54,6 +55,11 @@ class MemoryLimits:
 
     def send_back(self, limit: str, ask: Ask) -> bool:  # noqa: ARG002 - of the contract
         return False  # nor does give_back wait for anything
+
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        with self._lock:
+            record = self._records.get(limit)
+            return None if record is None else copy.deepcopy(state.only(record, session)), self._clock()
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         with self._lock:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from forebay.stores.postgres.connection import Link
 
 _HEADER_COLUMNS = len(Header._fields)
+_PARTS = 5  # sessions, runs, calls, tails, windows
 _TEXTS = 4  # the last columns of a header
 _NUMBERS = _HEADER_COLUMNS - _TEXTS
 
@@ -183,6 +184,11 @@ def read(link: Link, key: Key, clock: Clock) -> Read:
     return _read(_say(link, _statement(link, "read", *key))[-1], clock)
 
 
+def find(link: Link, key: Key, session: str, clock: Clock) -> Read:
+    """Read a limit with no session but this one."""
+    return _read(_say(link, _statement(link, "find", *key, session))[-1], clock)
+
+
 def read_many(link: Link, keys: Sequence[Key], clock: Clock) -> list[Read]:
     """In one round trip."""
     _say(link, _statement(link, "read", *keys[0]))  # its statements are prepared from here on
@@ -219,7 +225,8 @@ def _header(reply: PGresult, first: int) -> Header | None:
 
 
 def _rows(reply: PGresult) -> Rows:
-    sessions, runs, calls, tails, windows = (_loaded(reply, 1 + _HEADER_COLUMNS + column) for column in range(5))
+    lists = [_loaded(reply, column) for column in range(1 + _HEADER_COLUMNS, reply.nfields)]
+    sessions, runs, calls, tails, windows = [*lists, [], []][:_PARTS]
     return whole_rows(sessions, runs, calls, tails, [(name, bytes.fromhex(entries)) for name, entries in windows])
 
 

@@ -140,6 +140,20 @@ class PostgresLimits:
     def _channel(self, sid: str) -> str:
         return f"forebay_{derived_id(self._environment, sid)}"
 
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        key = Key(self._environment, limit)
+
+        def use(link: Link) -> Read | int:
+            return limit_rows.find(link, key, session, self._now())
+
+        found = self._using(self._links, use, missing=lambda now: self._now().at(now))
+        if isinstance(found, int):
+            return None, found
+        if found.header is None:
+            return None, found.raw
+        with _readable(limit):
+            return limit_step.find(found.header, found.rows, session), found.raw
+
     def read(self, limit: str) -> tuple[Record | None, int]:
         return self.read_many([limit])[0]
 

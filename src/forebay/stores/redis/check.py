@@ -62,7 +62,7 @@ def _counts(record: Record) -> dict[str, int]:
     return {
         "session_count": len(seats),
         "live_session_count": sum(seat["due_at"] == seat["ends_at"] for seat in seats),
-        "unconfirmed_session_count": sum(bool(seat["unconfirmed"]) for seat in seats),
+        "unconfirmed_session_count": sum(map(state.is_silent, seats)),
         "run_count": sum(len(seat["runs"]) for seat in seats),
         "caller_count": sum(run["caller_count"] for _, run in _runs(record)),
         "line_run_count": len(_places(record, silent=False)),
@@ -82,7 +82,7 @@ def _places(record: Record, *, silent: bool) -> list[Place]:
     return sorted(
         [sid, run["id"], run["caller_count"], run["virtual_start"], run["arrival_number"]]
         for sid, run in _runs(record)
-        if bool(_seat(record, sid)["unconfirmed"]) is silent
+        if state.is_silent(_seat(record, sid)) is silent
         and not state.too_large(record["eras"][0]["terms"], run["units"])
     )
 

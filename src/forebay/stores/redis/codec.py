@@ -55,8 +55,16 @@ def ask_text(ask: Ask) -> str:
                 ]
                 for run in ask["runs"]
             ],
+            *_of_place(ask),
         ]
     )
+
+
+def _of_place(ask: Ask) -> list[str | int]:
+    """Return what only those say who have to do with a kept place."""
+    if "holder" not in ask and "keep_ms" not in ask:
+        return []
+    return [ask.get("holder", ""), ask.get("keep_ms", 0), ask.get("place_name", "")]
 
 
 def answer_of(reply: bytes) -> Answer:
@@ -160,6 +168,8 @@ def record_of(text: bytes) -> Record:
             seat[name] = seat[name] or []
         for each in (*seat["calls"], *seat["runs"]):
             each["units"] = each["units"] or {}
+    if "rest" in found:
+        found["rest"]["horizon"] = []
     return cast("Record", found)
 
 

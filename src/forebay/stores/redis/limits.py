@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from forebay.errors import StoreBusy
 from forebay.model.names import check_name
 from forebay.rules import limit_actions as actions
+from forebay.rules import limit_state
 from forebay.stores.redis import codec
 from forebay.stores.redis.check import problems
 from forebay.stores.redis.endpoint import Clustered
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from forebay.model.limit_record import Answer, Ask, Record
     from forebay.stores.limit_base import RedisClient, Step, Wake
 
-_EXCHANGE = ("window_log", "cooldown", "sessions", "line", "forecast", "admission")
+_EXCHANGE = ("window_log", "cooldown", "sessions", "line", "kept_places", "forecast", "admission")
 _WHOLE = (*_EXCHANGE, "whole")
 _CHANGE_TRIES = 100
 _CHANGE_PAUSE_S = 0.01
@@ -128,6 +129,13 @@ class RedisLimits:
 
     def _arguments(self, limit: str, ask: Ask) -> tuple[str | int, ...]:
         return codec.ask_text(ask), limit, self._channel, self._clock(), self.shift
+
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        reply = self._read.run(self._links, self._key(limit), self._clock(), self.shift, session)
+        record, now, _ = _read_of(reply)
+        if record is not None and "rest" not in record:
+            return limit_state.only(record, session), now  # an older program has left it
+        return record, now
 
     def read(self, limit: str) -> tuple[Record | None, int]:
         record, now, _ = self._marked(limit)

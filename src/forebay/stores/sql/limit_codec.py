@@ -75,7 +75,7 @@ def call_of(row: CallRow) -> GrantedCall:
 
 def seat_of(rows: SeatRows, session: SessionRow) -> LimitSession:
     out: list[Grant] = [] if session.unconfirmed == "[]" else decode(session.unconfirmed)
-    return {
+    seat: LimitSession = {
         "ends_at": session.ends_at,
         "due_at": session.due_at,
         "request_number": session.request_number,
@@ -86,6 +86,9 @@ def seat_of(rows: SeatRows, session: SessionRow) -> LimitSession:
         "runs": [run_of(row) for row in rows.runs.values()],
         "unconfirmed": out,
     }
+    if session.place:
+        seat["place"] = decode(session.place)
+    return seat
 
 
 def log_of(entries: bytes) -> WindowLog:
@@ -104,6 +107,8 @@ def plain_record(header: Header, loaded: LoadedHeader) -> Record:
     """Return the record without what only people read, and without its parts where they are rows."""
     record: dict[str, Any] = {
         **loaded.plain,
+        # A step may be decided twice from one header.
+        "cooldown": {**loaded.plain["cooldown"]},
         "last_step_at": header.last_step_at,
         "clock_offset_ms": header.clock_offset_ms,
         "virtual_time": header.virtual_time,
@@ -173,11 +178,12 @@ def session_row(sid: str, seat: LimitSession, *, opened: int) -> SessionRow:
         quoted(seat["label"]),
         opened + len(seat["calls"]),
         encode(seat["unconfirmed"]) if seat["unconfirmed"] else "[]",
+        encode(seat["place"]) if "place" in seat else "",
     )
 
 
 def run_rows(sid: str, seat: LimitSession, terms: Terms) -> dict[int, RunRow]:
-    placed = UNCONFIRMED if seat["unconfirmed"] else MAY_BE_GRANTED
+    placed = UNCONFIRMED if state.is_silent(seat) else MAY_BE_GRANTED
     return {
         run["id"]: RunRow(
             sid,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from forebay.model.limit_record import Record
-from forebay.rules import admission
+from forebay.rules import limit_state as state
 from forebay.stores.sql.limit_rows import decode
 
 # What the first program called the fields.
@@ -70,7 +70,7 @@ def read_older(text: str) -> Record:
     for session in record["sessions"].values():
         if terms is not None:
             for run in session["runs"]:
-                finish = run["virtual_start"] + run["caller_count"] * admission.cost(run["units"], terms)
+                finish = run["virtual_start"] + run["caller_count"] * state.cost(run["units"], terms)
                 tail = record["tails"].setdefault(
                     run["key"], {"virtual_finish": record["virtual_time"], "run_count": 0}
                 )

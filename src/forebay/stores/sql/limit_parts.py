@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from forebay.model.limit_record import Ask, Grant, LimitSession, Record, Rest, WaitingRun
-from forebay.rules import admission
+from forebay.rules import admission, kept_places
 from forebay.rules import limit_state as state
 from forebay.stores.sql.limit_codec import log_of, plain_record, quoted, run_of, seat_of, tail_text
 from forebay.stores.sql.limit_rows import (
@@ -19,6 +19,7 @@ from forebay.stores.sql.limit_rows import (
     SeatRows,
     SessionRow,
     TailRow,
+    decode,
     gathered,
 )
 
@@ -43,15 +44,21 @@ class Wanted(NamedTuple):
     keys: list[str]
     ended: str
     """The session of calls that were cut off, empty where the ask names none."""
+    reads_calls: bool
+    """Whether all calls of the session have to be read: an owner does not know the call that a kept place has."""
+    places: bool = True
+    """Whether there are kept places that wait."""
 
 
 def wanted(ask: Ask) -> Wanted:
     cut_off = any(done["outcome"] in {admission.CUT_OFF, admission.TIMED_OUT} for done in ask["ended_calls"])
+    keeps = ask.get("keep_ms", 0) > 0
     return Wanted(
         ask["session_id"],
         [*{*(done["call_id"] for done in ask["ended_calls"]), *ask["restamp_call_ids"]}],
         [*{quoted(wish["key"]) for wish in ask["runs"]}],
-        state.cut_off_sid(ask["session_id"]) if cut_off else "",
+        state.cut_off_sid(ask["session_id"]) if cut_off or keeps else "",
+        keeps,
     )
 
 
@@ -134,6 +141,22 @@ def beat_record(header: Header, loaded: LoadedHeader, seat: SeatRows, session: S
     return record
 
 
+def found_record(header: Header, loaded: LoadedHeader, seat: SeatRows, sid: str) -> Record:
+    """Return the record for those who look at one session, if it is there."""
+    record = plain_record(header, loaded)
+    record.update(decode(header.people))
+    if seat.session is not None:
+        record["sessions"] = {sid: seat_of(seat, seat.session)}
+    record["window_logs"] = {name: {"sum": count, "entries": []} for name, count in loaded.window_sums.items()}
+    rest = _rest(
+        loaded, seat.counts(sid), state.units_of(record["sessions"][sid]["calls"] if seat.session else []), 0, []
+    )
+    rest["latest_call_until"] = 0
+    rest["in_flight_sums"] = {unit: count for unit, count in rest["in_flight_sums"].items() if count}
+    record["rest"] = rest
+    return record
+
+
 def part_record(header: Header, loaded: LoadedHeader, parts: Parts, sid: str) -> Part:
     """Return the record of a step that knows no more than these rows; raise Forgot where they do not fit the header."""
     record = plain_record(header, loaded)
@@ -181,7 +204,7 @@ def _check_calls(known: Mapping[str, SeatRows], sid: str) -> int:
 def _add_places(record: Record, places: dict[str, dict[int, RunRow]], parts: Parts, total: Counts) -> Counts:
     """Add sessions of which only places in line are known, as far as a grant needs them."""
     seats = record["sessions"]
-    alive = silent = waiting = 0
+    sessions = alive = silent = waiting = 0
     for rows, out in ((parts.heads, False), (parts.silent, True)):
         for row in rows:
             run = run_of(row)
@@ -191,14 +214,15 @@ def _add_places(record: Record, places: dict[str, dict[int, RunRow]], parts: Par
                 places[row.session_id][row.id] = row
                 continue
             places[row.session_id] = {row.id: row}
-            alive += 1
+            seat = seats[row.session_id] = _bare_seat(row, run, out=out)
+            sessions += 1
+            alive += _is_alive(seat)
             silent += out
-            seats[row.session_id] = _bare_seat(row, run, out=out)
     runs = len(parts.heads) + len(parts.silent)
     return total.changed(
         Counts(),
         Counts(
-            sessions=alive,
+            sessions=sessions,
             live_sessions=alive,
             unconfirmed_sessions=silent,
             runs=runs,
@@ -208,10 +232,16 @@ def _add_places(record: Record, places: dict[str, dict[int, RunRow]], parts: Par
     )
 
 
+def _is_alive(seat: LimitSession) -> bool:
+    return seat["due_at"] == seat["ends_at"]
+
+
 def _bare_seat(row: RunRow, run: WaitingRun, *, out: bool) -> LimitSession:
+    """Return a session of which only a run is known; that of a kept place does not count as alive while it waits."""
+    is_place = row.session_id.endswith(kept_places.SUFFIX)
     return {
         "ends_at": state.FOREVER,
-        "due_at": state.FOREVER,
+        "due_at": kept_places.AFTER + state.FOREVER if is_place else state.FOREVER,
         "request_number": 0,
         "grant_number": row.grant_number,
         "next_call_id": row.next_call_id,
@@ -226,8 +256,9 @@ def _add_later(record: Record, later: SessionRow, total: Counts) -> Counts:
     """Add the session that is due next, if it is not there yet, as one of which no more than that is known."""
     seat = record["sessions"].get(later.session_id)
     if seat is not None:
+        was_alive = _is_alive(seat)
         seat["ends_at"], seat["due_at"] = later.ends_at, later.due_at
-        return total
+        return total._replace(live_sessions=total.live_sessions + _is_alive(seat) - was_alive)
     record["sessions"][later.session_id] = _bare_seat(
         RunRow(later.session_id, 0, 0, 0, 0, 0, "{}", '""', '""', later.next_call_id, later.grant_number),
         cast("WaitingRun", {}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from forebay.rules import kept_places
 from forebay.stores.sql import limit_parts
 from forebay.stores.sql.limit_parts import Before, Parts, Totals, Wanted
 from forebay.stores.sql.limit_rows import (
@@ -69,7 +70,7 @@ def read_parts(
     statements: Statements, header: Header, loaded: LoadedHeader, want: Wanted, now: int, *, counts: bool
 ) -> Parts:
     """Read what an ask has to do with at this instant of the store's clock; `counts`: also count all rows."""
-    near = _near(statements, want, now)
+    near = _near(statements, loaded, want, now)
     others = {session.session_id for session in near.sessions} - {want.sid}
     (found,) = statements.rows(near_runs(want, len(near.runs)))
     own: list[RunRow] = []
@@ -85,7 +86,7 @@ def read_parts(
     calls = near.calls
     if want.calls:
         calls = [*map(CallRow._make, statements.rows(named_calls(want))[0]), *calls]
-    tails = _tails(statements, loaded, want, [*runs, *heads, *silent])
+    tails = _tails(statements, loaded, want, [*runs, *heads, *silent, *calls])
     before = None
     if len(heads) == limit_parts.HEADS_READ or len(silent) == limit_parts.SILENT_READ:
         place = limit_parts.likely_tag(header, want, runs, tails)
@@ -104,33 +105,49 @@ def read_parts(
     )
 
 
-def _near(statements: Statements, want: Wanted, now: int) -> _Near:
+def _near(statements: Statements, loaded: LoadedHeader, want: Wanted, now: int) -> _Near:
     (found,) = statements.rows(near_sessions(want))
     sessions, later = ([SessionRow(*row) for *row, is_next in found if is_next == kind] for kind in (0, 1))
     if later and later[0].due_at <= now:
         due, following = statements.rows(
-            Query("due_sessions", (want.sid, now, limit_parts.ENDINGS_READ)), Query("later_session", (want.sid, now))
+            Query("due_sessions", (want.sid, now, limit_parts.ENDINGS_READ, -1)),
+            Query("later_session", (want.sid, now)),
         )
         known = {session.session_id for session in sessions}
         sessions += [session for session in map(SessionRow._make, due) if session.session_id not in known]
         later = [*map(SessionRow._make, following)]
+    if loaded.counts.places:
+        places, following = _places(statements, want, kept_places.AFTER + now)
+        sessions, later = sessions + places, later + following
     others = [session.session_id for session in sessions if session.session_id != want.sid]
+    own = statements.rows(Query("calls_of", (want.sid,)))[0] if want.reads_calls else []
     if not others:
-        return _Near(sessions, later, [], [])
+        return _Near(sessions, later, [], [*map(CallRow._make, own)])
     found = statements.rows(*(Query(name, (sid,)) for name in ("runs_of", "calls_of") for sid in others))
     runs, calls = found[: len(others)], found[len(others) :]
     return _Near(
         sessions,
         later,
         [RunRow(*row) for rows in runs for row in rows],
-        [CallRow(*row) for rows in calls for row in rows],
+        [CallRow(*row) for rows in (own, *calls) for row in rows],
     )
 
 
-def _tails(statements: Statements, loaded: LoadedHeader, want: Wanted, runs: Sequence[RunRow]) -> list[TailRow]:
+def _places(statements: Statements, want: Wanted, now: int) -> tuple[list[SessionRow], list[SessionRow]]:
+    """Return kept places whose time has come, and the one whose time comes next."""
+    due, later = statements.rows(
+        Query("due_sessions", (want.sid, now, limit_parts.ENDINGS_READ, kept_places.AFTER)),
+        Query("later_session", (want.sid, now)),
+    )
+    return [*map(SessionRow._make, due)], [*map(SessionRow._make, later)]
+
+
+def _tails(
+    statements: Statements, loaded: LoadedHeader, want: Wanted, rows: Sequence[RunRow | CallRow]
+) -> list[TailRow]:
     query = FIRST_TAILS
     if loaded.counts.tails > TAILS_READ:
-        query = Query("named_tails", (), tuple(sorted({*want.keys, *(run.key for run in runs)})))
+        query = Query("named_tails", (), tuple(sorted({*want.keys, *(row.key for row in rows)})))
     return [*map(TailRow._make, statements.rows(query)[0])]
 
 

@@ -42,6 +42,17 @@ class SessionRow(NamedTuple):
     label: str
     open_call_count: int
     unconfirmed: str
+    place: str = ""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is that of a kept place whose owner is away."""
+        return self.is_waiting and not decode(self.place)["is_awaited"]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is that of a kept place that waits."""
+        return bool(self.place) and not decode(self.place)["holder"]
 
 
 class RunRow(NamedTuple):
@@ -98,6 +109,7 @@ class Counts(NamedTuple):
     calls: int = 0
     cut_off_calls: int = 0
     tails: int = 0
+    places: int = 0
 
     def changed(self, before: Counts, after: Counts) -> Counts:
         return Counts(*map(add, self, map(sub, after, before)))
@@ -163,12 +175,13 @@ class SeatRows(NamedTuple):
         return Counts(
             sessions=int(session is not None),
             live_sessions=int(session is not None and session.due_at == session.ends_at),
-            unconfirmed_sessions=int(session is not None and session.unconfirmed != "[]"),
+            unconfirmed_sessions=int(session is not None and (session.unconfirmed != "[]" or session.is_away)),
             runs=len(runs),
             callers=sum(run.caller_count for run in runs),
             placed_runs=sum(run.state != TOO_LARGE for run in runs),
             calls=used,
             cut_off_calls=used if state.is_cut_off(sid) else 0,
+            places=int(session is not None and session.is_waiting),
         )
 
 

@@ -33,6 +33,7 @@ from forebay.stores.sql.limit_parts import (
     Parts,
     Wanted,
     beat_record,
+    found_record,
     may_only_beat,
     part_record,
     wanted,
@@ -244,6 +245,16 @@ def _before_and_after(changes: Changes, part: Part, each: str, sid: str, terms: 
 
 
 # With all of a limit's rows.
+
+
+def find(header: Header, rows: Rows, sid: str) -> Record:
+    """Return the record with no session but one, of which these are the rows; the others are counted."""
+    if header.older:
+        return state.only(read_older(header.older), sid)
+    loaded = header.load()
+    if loaded.parts is not None:
+        return state.only(whole_record(header, rows), sid)
+    return found_record(header, loaded, rows.seats.get(sid, NO_ROWS), sid)
 
 
 def read_record(header: Header, reader: WholeReader) -> Record:

@@ -95,6 +95,11 @@ class LimitReader:
     def before(self, tag: int) -> int:
         return limit_reading.count_before(self, self._header, tag)
 
+    def one(self, sid: str) -> Rows:
+        """Read one session and nothing else."""
+        sessions, runs, calls = self.rows(*(Query(name, (sid,)) for name in ("session", "runs_of", "calls_of")))
+        return whole_rows(sessions, runs, calls, [], [])
+
     def whole(self) -> Rows:
         names = ("sessions", "runs", "calls", "tails", "windows")
         sessions, runs, calls, tails, windows = self.rows(*map(Query, names))

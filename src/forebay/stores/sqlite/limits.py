@@ -104,6 +104,21 @@ class SqliteLimits:
             self._calls.send(limit, answer["now"], given)
         return answer
 
+    def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        key = Key(self._environment, limit)
+
+        def use(_access: Access, db: apsw.Connection) -> tuple[Record | None, int]:
+            with limit_rows.reading(db):
+                found = limit_rows.find(db, key)
+                now = self._clock()
+                if found is None:
+                    return None, now.ticks
+                raw = found.raw_at(now)
+                rows = LimitReader(db, found.header, raw).one(session)
+                return limit_step.find(found.header, rows, session), raw
+
+        return self._using(lambda files: files.main, limit, use)
+
     def read(self, limit: str) -> tuple[Record | None, int]:
         key = Key(self._environment, limit)
 

@@ -9,6 +9,7 @@ from forebay.testing.limits.forgetting import MemoryPromises
 from forebay.testing.limits.holding import HoldPromises
 from forebay.testing.limits.in_hand import InHandPromises
 from forebay.testing.limits.lining import LinePromises
+from forebay.testing.limits.placing import PlacePromises
 from forebay.testing.limits.repeating import RepeatPromises
 from forebay.testing.limits.restamping import StartPromises
 from forebay.testing.limits.returning import ReturnPromises
@@ -25,6 +26,7 @@ class LimitStoreSuite(
     RepeatPromises,
     LinePromises,
     InHandPromises,
+    PlacePromises,
     ReturnPromises,
     StartPromises,
     CoolDownPromises,

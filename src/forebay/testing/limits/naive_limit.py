@@ -17,6 +17,9 @@ class Window(NamedTuple):
     unit: str
 
 
+NEVER = 1 << 60
+
+
 @dataclass(slots=True)
 class Call:
     sid: str
@@ -59,6 +62,20 @@ class Session:
     given: list[list[int]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Place:
+    """A kept place: `session` ends when nobody has asked for it, `run` stands in line, `kept` is a slot kept for it."""
+
+    run: Run
+    asked_until: int
+    told_at: int
+    kept: Call | None = None
+    is_due: bool = False
+    was_seen: bool = False
+    missed: int = 0
+    holder: str = ""
+
+
 class NaiveLimit:
     """All times are milliseconds. `step` is an exchange or a heartbeat that its limit's store has answered."""
 
@@ -80,6 +97,7 @@ class NaiveLimit:
         self.uses: list[Use] = []
         self.runs: list[Run] = []
         self.sessions: dict[str, Session] = {}
+        self.places: dict[str, Place] = {}
         self._tails: dict[str, int] = {}
         self._served_tag = 0
         self._order = 0
@@ -106,6 +124,10 @@ class NaiveLimit:
     def step(self, ask: Ask, now: int) -> list[str]:
         """Return the other sessions that were given something."""
         session = self.sessions.setdefault(ask["session_id"], Session(is_over=True))
+        if ask.get("keep_ms"):
+            return self._ask_for_place(ask, session, now)
+        if ask["session_id"] in self.places and self.places[ask["session_id"]].holder != ask.get("holder", ""):
+            return []
         confirms = any(number <= ask["confirmed_grant_number"] for number, _, _ in session.given)
         only_beats = ask["request_number"] == 0 and not ask["ended_calls"] and not confirms and not session.is_over
         session.ends_at, session.is_over = now + self._lease_ms, False
@@ -120,11 +142,119 @@ class NaiveLimit:
             for number in ask["restamp_call_ids"]:
                 self._start_again(ask["session_id"], number, now)
             self._line_up(ask, session)
+        return self._go_on(ask, now)
+
+    def _go_on(self, ask: Ask, now: int) -> list[str]:
+        sid = ask["session_id"]
         self._clear(now)
+        for each in [*self.places]:
+            if each != sid:
+                self._look_at_place(each, now)
         woken = self._serve(ask, now)
         if not self.runs:
             self._served_tag = 0
         return sorted(woken)
+
+    # Kept places.
+
+    def told(self, sid: str, instant: int) -> None:
+        """Note when the owner of a place was told to come back."""
+        self.places[sid].told_at = instant
+        self.places[sid].is_due = self.places[sid].was_seen = False
+
+    def _ask_for_place(self, ask: Ask, session: Session, now: int) -> list[str]:
+        sid, holder = ask["session_id"], ask.get("holder", "")
+        place = self.places.get(sid)
+        if place is not None and place.holder:
+            held = [call for call in self.calls if call.sid == sid and not call.is_cut_off]
+            if held and session.ends_at > now:
+                return self._hold_on(ask, session, now) if place.holder == holder else []
+            for call in held:
+                call.is_cut_off = True
+            self._forget_place(sid)
+            place = None
+        if place is None:
+            session.next_call = max(session.next_call, ask["next_call_id"], now)
+            session.given = []
+        elif place.kept is not None:
+            if _is_same(ask, place.run) and self._start_again(sid, place.kept.number, now):
+                place.kept, place.holder = None, holder
+                return self._hold_on(ask, session, now)
+            self._take_back(place, session, to_the_end=False)
+        place = self._stand(ask, session, now)
+        woken = self._go_on(ask, now)
+        if session.given:
+            place.kept, place.holder = None, holder
+            session.ends_at = now + self._lease_ms
+        return woken
+
+    def _hold_on(self, ask: Ask, session: Session, now: int) -> list[str]:
+        session.ends_at = now + self._lease_ms
+        session.given = [[session.last_grant, 1, 1]]
+        return self._go_on(ask, now)
+
+    def _stand(self, ask: Ask, session: Session, now: int) -> Place:
+        """Return the place that is asked for: at the end of the line, if it was not there for the same."""
+        sid, wish = ask["session_id"], ask["runs"][0]
+        place = self.places.get(sid)
+        if place is not None and not _is_same(ask, place.run):
+            self._forget_place(sid)
+            place = None
+        if place is None:
+            place = self.places[sid] = Place(self._newcomer(sid, 1, wish["key"], wish["units"]), 0, 0)
+        place.asked_until = session.ends_at = now + ask.get("keep_ms", 0)
+        place.is_due = place.was_seen = session.is_over = False
+        place.told_at = NEVER
+        return place
+
+    def _forget_place(self, sid: str) -> None:
+        place = self.places.pop(sid)
+        self.runs = [run for run in self.runs if run is not place.run]
+        self._forget_tails()
+
+    def _look_at_place(self, sid: str, now: int) -> None:
+        """From half a second before its owner was told to one and a half after it, what becomes free is kept for it."""
+        place, session = self.places[sid], self.sessions[sid]
+        if place.holder:
+            if session.is_over and not [call for call in self.calls if call.sid == sid and not call.is_cut_off]:
+                del self.places[sid]
+                session.last_grant = 0  # what comes by this name next is another session
+            return
+        place.is_due = place.told_at - 500 <= now < place.told_at + 1500
+        if now >= place.told_at + 1500 and not place.was_seen:
+            place.was_seen = True
+            if place.kept is not None:
+                place.missed = (place.missed + 1) % 2
+                self._take_back(place, session, to_the_end=place.missed == 0)
+        if place.asked_until <= now:
+            self._forget_place(sid)
+            session.is_over, session.last_grant = True, 0
+
+    def _take_back(self, place: Place, session: Session, *, to_the_end: bool) -> None:
+        kept, run = place.kept, place.run
+        assert kept is not None
+        self.calls.remove(kept)
+        self.uses = [use for use in self.uses if use.call != (kept.sid, kept.number)]
+        session.given = []
+        place.kept = None
+        if to_the_end:
+            place.run = self._newcomer(run.sid, run.number, run.key, run.units)
+            return
+        run.count = 1
+        run.tag = min(run.tag - self._cost(run.units), self._served_tag)
+        self._tails.setdefault(run.key, self._served_tag)
+        self._tails[run.key] = max(self._tails[run.key], run.tag + self._cost(run.units))
+        self.runs.append(run)
+
+    def _newcomer(self, sid: str, number: int, key: str, units: dict[str, int]) -> Run:
+        self._order += 1
+        tag = max(self._served_tag, self._tails.get(key, 0))
+        run = Run(sid, number, key, 1, units, tag, self._order)
+        self._tails[key] = max(self._tails.get(key, 0), tag + self._cost(units))
+        self.runs.append(run)
+        return run
+
+    # Sessions.
 
     def _call(self, sid: str, number: int) -> Call | None:
         held = (call for call in self.calls if (call.sid, call.number) == (sid, number) and not call.is_cut_off)
@@ -151,14 +281,15 @@ class NaiveLimit:
                     use.amount += more
         call.units = {**call.units, **done["units"]}
 
-    def _start_again(self, sid: str, number: int, now: int) -> None:
+    def _start_again(self, sid: str, number: int, now: int) -> bool:
         call = self._call(sid, number)
         if call is None or any(call.at + window.wide_ms <= now for window in self.windows):
-            return
+            return False
         for use in self.uses:
             if use.call == (sid, number):
                 use.at = now
         call.at, call.over_at = now, now + self._held_ms
+        return True
 
     def _line_up(self, ask: Ask, session: Session) -> None:
         mine = {run.number: run for run in self.runs if run.sid == ask["session_id"]}
@@ -194,7 +325,7 @@ class NaiveLimit:
 
     def _clear(self, now: int) -> None:
         for sid, session in self.sessions.items():
-            if session.ends_at <= now:
+            if session.ends_at <= now and not (sid in self.places and not self.places[sid].holder):
                 session.is_over = True
                 session.given = []
                 self.runs = [run for run in self.runs if run.sid != sid]
@@ -206,7 +337,10 @@ class NaiveLimit:
 
     def _serve(self, ask: Ask, now: int) -> set[str]:
         asking = ask["session_id"]
-        may_have = {sid for sid, session in self.sessions.items() if sid == asking or not session.given}
+        away = {sid for sid, place in self.places.items() if not place.holder and not place.is_due}
+        may_have = {
+            sid for sid, session in self.sessions.items() if sid == asking or not (session.given or sid in away)
+        }
         given: set[str] = set()
         while (run := self._next(may_have, now)) is not None:
             self._grant(run, now, again=run.sid in given)
@@ -276,7 +410,10 @@ class NaiveLimit:
         session = self.sessions[sid]
         number = session.next_call
         session.next_call += 1
-        self.calls.append(Call(sid, number, now, now + self._held_ms, units))
+        call = Call(sid, number, now, now + self._held_ms, units)
+        self.calls.append(call)
+        if sid in self.places:
+            self.places[sid].kept = call
         self.uses += [Use(now, unit, amount, (sid, number)) for unit, amount in units.items()]
         if again and session.given[-1][1] == run:
             session.given[-1][2] += 1
@@ -292,3 +429,8 @@ class NaiveLimit:
         if run.count == 0:
             self.runs.remove(run)
             self._forget_tails()
+
+
+def _is_same(ask: Ask, run: Run) -> bool:
+    wish = ask["runs"][0]
+    return (wish["key"], wish["units"]) == (run.key, run.units)

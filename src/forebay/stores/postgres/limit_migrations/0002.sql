@@ -36,6 +36,7 @@ CREATE TABLE forebay_limit_sessions (
     label text NOT NULL,
     open_call_count bigint NOT NULL,
     unconfirmed text NOT NULL,
+    place text NOT NULL DEFAULT '',
     PRIMARY KEY (limit_id, session_id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- Partial, though every row is in it: while a table is empty all its indexes look as cheap, and whoever seeks a session

@@ -25,6 +25,7 @@ NAMES = (
     "calls_of",
     "totals",
     "read",
+    "find",
     "put",
     "put_packed",
     "put_beat",

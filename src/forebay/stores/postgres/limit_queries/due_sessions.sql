@@ -1,9 +1,9 @@
 -- Reads sessions that a step has to look at, those that are due the longest first.
--- Arguments: limit, the session that asks, now, at most so many. Reply: sessions as JSON.
+-- Arguments: limit, the session that asks, now, at most so many, after which instant. Reply: sessions as JSON.
 SELECT json_agg(json_build_array(session_id, ends_at, due_at, request_number, grant_number, next_call_id, label,
-    open_call_count, unconfirmed))
+    open_call_count, unconfirmed, place))
 FROM (
     SELECT * FROM forebay_limit_sessions
-    WHERE limit_id = $1::bigint AND due_at <= $3::bigint AND due_at >= 0 AND session_id <> $2
+    WHERE limit_id = $1::bigint AND due_at <= $3::bigint AND due_at > $5::bigint AND due_at >= 0 AND session_id <> $2
     ORDER BY limit_id, due_at, session_id LIMIT $4::bigint
 ) AS due

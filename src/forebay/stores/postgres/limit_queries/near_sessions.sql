@@ -3,7 +3,7 @@
 -- Arguments: limit, the session that asks, the session of calls that were cut off or ''. Reply: sessions as JSON, and
 -- after each 1 if it is the one that is due next.
 SELECT json_agg(json_build_array(session_id, ends_at, due_at, request_number, grant_number, next_call_id, label,
-    open_call_count, unconfirmed, is_next))
+    open_call_count, unconfirmed, place, is_next))
 FROM (
     SELECT *, 0 AS is_next FROM forebay_limit_sessions WHERE limit_id = $1::bigint AND session_id = ANY(ARRAY[$2, $3])
     UNION ALL (

@@ -14,14 +14,14 @@ WITH header AS (
     ) FROM json_array_elements_text($7::json) AS dropped))
 ), sessions AS (
     INSERT INTO forebay_limit_sessions (limit_id, session_id, ends_at, due_at, request_number, grant_number,
-        next_call_id, label, open_call_count, unconfirmed)
+        next_call_id, label, open_call_count, unconfirmed, place)
     SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, (row ->> 4)::bigint,
-        (row ->> 5)::bigint, row ->> 6, (row ->> 7)::bigint, row ->> 8
+        (row ->> 5)::bigint, row ->> 6, (row ->> 7)::bigint, row ->> 8, row ->> 9
     FROM json_array_elements($8::json) AS row
     ON CONFLICT (limit_id, session_id) DO UPDATE SET ends_at = excluded.ends_at, due_at = excluded.due_at,
         request_number = excluded.request_number, grant_number = excluded.grant_number,
         next_call_id = excluded.next_call_id, label = excluded.label, open_call_count = excluded.open_call_count,
-        unconfirmed = excluded.unconfirmed
+        unconfirmed = excluded.unconfirmed, place = excluded.place
 ), granted AS (
     UPDATE forebay_limit_sessions AS s SET (next_call_id, grant_number, unconfirmed, open_call_count) = (
         SELECT (row ->> 1)::bigint, (row ->> 2)::bigint, row ->> 3, s.open_call_count + (row ->> 4)::bigint

@@ -3,7 +3,7 @@
 -- sessions, runs, calls, tails, windows.
 SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, found.*,
     (SELECT coalesce(json_agg(json_build_array(session_id, ends_at, due_at, request_number, grant_number,
-        next_call_id, label, open_call_count, unconfirmed) ORDER BY session_id), '[]')
+        next_call_id, label, open_call_count, unconfirmed, place) ORDER BY session_id), '[]')
         FROM forebay_limit_sessions WHERE limit_id = found.id),
     (SELECT coalesce(json_agg(json_build_array(session_id, id, state, virtual_start, arrival_number, caller_count,
         units, key, label, next_call_id, grant_number)

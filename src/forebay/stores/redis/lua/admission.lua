@@ -73,6 +73,18 @@ function admission.start_again(record, terms, now)
   parts.store_logs(record)
 end
 
+-- Kept places whose owners are away: nothing is granted to them, whatever they had.
+local function away_places(record)
+  local away, count = {}, 0
+  for _, sid in ipairs(redis.call('ZRANGEBYSCORE', ENDS, '(' .. string.format('%.0f', AFTER), '(+inf')) do
+    if header.is_silent(header.load_seat(record, sid)) then
+      away[sid] = true
+      count = count + 1
+    end
+  end
+  return away, count
+end
+
 -- Some of what sessions held was given back since, and nobody would do it again: what they hold in an older generation
 -- counts no more (sessions.lua), and until then all of it is over.
 local function void_all(record, ask, terms, now)
@@ -86,15 +98,22 @@ local function void_all(record, ask, terms, now)
     end
   end
   parts.empty_hash(CALLS)
+  local away, away_count = away_places(record)
+  local still_parked = 0
   if record.parked_run_count > 0 then
     local places = redis.call('ZRANGE', UNCONFIRMED, 0, -1, 'WITHSCORES')
-    for index = 1, #places, 2 do
-      redis.call('ZADD', LINE, places[index + 1], places[index])
-    end
     parts.empty_set(UNCONFIRMED)
+    for index = 1, #places, 2 do
+      local member = places[index]
+      local _, _, _, sid = struct.unpack('>I6I6I4s', member == PRESENT and ('\0'):rep(17) or member)
+      if away[sid] then
+        still_parked = still_parked + 1
+      end
+      redis.call('ZADD', away[sid] and UNCONFIRMED or LINE, places[index + 1], member)
+    end
   end
-  record.line_run_count = record.line_run_count + record.parked_run_count
-  record.parked_run_count, record.unconfirmed_session_count = 0, 0
+  record.line_run_count = record.line_run_count + record.parked_run_count - still_parked
+  record.parked_run_count, record.unconfirmed_session_count = still_parked, away_count
   record.in_flight_count, record.cut_off_count, record.latest_call_until = 0, 0, 0
   record.in_flight_sums = {}
   seats = {}
@@ -287,21 +306,49 @@ function admission.decide(record, ask, raw)
   record.version = record.version + 1
   local lost = seat and 0 or 1
   seat = seat or parts.add_seat(record, ask.session_id)
-  if 0 < ask.request_number and ask.request_number < seat.request_number then
-    header.store(record, record.terms_version ~= terms_version)
-    return header.new_answer(record, seat, now, 'late')
+  local keep = ask.keep_ms
+  local status
+  if header.is_foreign(seat, ask) or (keep == 0 and 0 < ask.request_number and ask.request_number < seat.request_number) then
+    status = 'late'
+  elseif keep > 0 and seat.place and seat.place.holder ~= ask.holder and is_place_held(seat, now) then
+    status = 'held'
   end
-  local restamps = hear(record, seat, ask, terms, now)
+  if status then
+    header.store(record, record.terms_version ~= terms_version)
+    return header.new_answer(record, seat, now, status)
+  end
+  local places = keep > 0 and make_places()
+  local restamps = {}
+  if places then
+    places.hear(record, seat, ask, terms, now, restamp, cut_off)
+    redis.call('ZADD', ENDS, seat.due_at, ask.session_id)
+    seat.was.due_at = seat.due_at
+  else
+    restamps = hear(record, seat, ask, terms, now)
+  end
   local more_ended = prune(record, terms, now)
+  local due = places_due(now)
+  if #due > 0 then
+    places = places or make_places()
+    more_ended = places.look_after(record, due, terms, now) or more_ended
+  end
   local wakes, heads, last, more_to_grant, run_id, granted = line.serve(record, ask.session_id, seat, terms, now)
   local parked = #seat.runs > 0 and line.parked(record, ask.session_id, seat) or {}
+  if keep > 0 then
+    run_id = nil
+    if #seat.unconfirmed > 0 and seat.place.holder == '' then
+      places.bind(record, ask.session_id, seat, ask, terms, now)
+    end
+  end
   for _, sid in ipairs(wakes) do
     parts.store_seat(record, sid, seats[sid], terms)
   end
   if run_id and #seat.runs == 0 and record.run_count == seat.was.run_count then
     line.grant_in_hand(record, seat, ask, run_id, granted, terms, now)
   end
-  parts.store_seat(record, ask.session_id, seat, terms)
+  if seats[ask.session_id] then
+    parts.store_seat(record, ask.session_id, seat, terms)
+  end
   if record.run_count == 0 then
     record.virtual_time = 0
   end
@@ -310,6 +357,10 @@ function admission.decide(record, ask, raw)
   answer.restamps = restamps
   answer.woken_session_ids = wakes
   answer.waits = forecast.waits(record, ask.session_id, seat, heads, parked, last, terms, now)
+  if keep > 0 and answer.waits[1] then
+    places.tell(record, seat, answer.waits[1], keep, now)
+    parts.store_seat(record, ask.session_id, seat, terms)
+  end
   answer.has_more = (more_ended or more_to_grant) and 1 or 0
   parts.store_tails()
   parts.store_logs(record)

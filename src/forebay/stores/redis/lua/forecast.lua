@@ -103,6 +103,7 @@ function forecast.ask_again_in(record, sid, terms, units, now)
     if (0 <= terms.in_flight and terms.in_flight <= record.in_flight_count) or lacks_units(record, terms, units) then
       again = min(again, next_end_at(sid, now) - now)
     end
+    again = min(again, max(SECOND, next_place_due() - now))
   end
   return max(1, again)
 end

@@ -151,7 +151,7 @@ end
 function header.new_answer(record, seat, now, status)
   return {
     status = status, now = now, version = record.version, generation = record.generation,
-    terms_version = record.terms_version, session_lost = 0, grants = status == 'late' and {} or seat.unconfirmed,
+    terms_version = record.terms_version, session_lost = 0, grants = status == 'ok' and seat.unconfirmed or {},
     restamps = {}, waits = {}, terms = {}, woken_session_ids = {}, other_caller_count = 0,
     session_count = record.live_session_count, in_flight_count = 0, in_flight_sums = {}, window_sums = {}, cooldown_level = 0,
     cut_off_count = 0, clock_offset_ms = record.clock_offset_ms, shut_for_ms = 0,
@@ -196,8 +196,22 @@ function header.renew(seat, ask, terms, now)
   seat.request_number = max(seat.request_number, ask.answered_request_number)
 end
 
+-- Whether this is said of the slot of a kept place by somebody who does not hold it.
+function header.is_foreign(seat, ask)
+  return seat.place and ask.keep_ms == 0 and seat.place.holder ~= ask.holder
+end
+
+-- Whether a session is granted nothing until it has said something.
+function header.is_silent(seat)
+  local place = seat.place
+  return #seat.unconfirmed > 0 or (place and place.is_awaited == 0 and place.holder == '')
+end
+
 -- Whether a session that is alive says only that it still is.
 function header.only_beats(seat, ask)
+  if header.is_foreign(seat, ask) then
+    return false
+  end
   if ask.request_number ~= 0 or #ask.ended_calls > 0 or #ask.refusals > 0 or seat.due_at ~= seat.ends_at then
     return false
   end
@@ -225,8 +239,8 @@ function header.load_seat(record, sid)
   if not packed then
     return false
   end
-  local ends_at, due_at, request_number, grant_number, next_call_id, label, generation, open_calls, run_values, grant_values =
-    cmsgpack.unpack(packed)
+  local ends_at, due_at, request_number, grant_number, next_call_id, label, generation, open_calls, run_values, grant_values,
+    place_values = cmsgpack.unpack(packed)
   local runs, unconfirmed = {}, {}
   for at = 1, #run_values, 7 do
     runs[#runs + 1] = {
@@ -245,14 +259,22 @@ function header.load_seat(record, sid)
       }
     end
   end
+  local place
+  if place_values then
+    place = {
+      name = place_values[1], told_at = place_values[2], is_awaited = place_values[3], missed_count = place_values[4],
+      virtual_start = place_values[5], arrival_number = place_values[6], holder = place_values[7],
+    }
+  end
   return {
     ends_at = ends_at, due_at = due_at, request_number = request_number, grant_number = grant_number,
     next_call_id = next_call_id, label = label, open_calls = open_calls, runs = runs, unconfirmed = unconfirmed,
+    place = place,
   }
 end
 
 function header.pack_seat(record, seat)
-  local runs, grants = {}, {}
+  local runs, grants, place = {}, {}, seat.place
   for _, run in ipairs(seat.runs) do
     local at = #runs
     runs[at + 1], runs[at + 2], runs[at + 3], runs[at + 4], runs[at + 5], runs[at + 6], runs[at + 7] =
@@ -265,7 +287,10 @@ function header.pack_seat(record, seat)
   end
   return cmsgpack.pack(
     seat.ends_at, seat.due_at, seat.request_number, seat.grant_number, seat.next_call_id, seat.label, record.generation,
-    seat.open_calls, runs, grants)
+    seat.open_calls, runs, grants, place and {
+      place.name, place.told_at, place.is_awaited, place.missed_count, place.virtual_start, place.arrival_number,
+      place.holder,
+    })
 end
 
 local ENDED_CALL = {'call_id', 'outcome', 'units'}
@@ -306,7 +331,8 @@ function header.read_ask(text)
     session_id = a[1], request_number = a[2], confirmed_grant_number = a[3], next_call_id = a[4], label = a[5],
     seen_at = a[6], elapsed_ms = a[7], seen_version = a[8], answered_request_number = a[9], is_sure = a[10],
     terms_version = a[11], ended_calls = named(a[12], ENDED_CALL), refusals = named(a[13], REFUSAL),
-    restamp_call_ids = a[14], runs = named(a[15], RUN),
+    restamp_call_ids = a[14], runs = named(a[15], RUN), holder = a[16] or '', keep_ms = a[17] or 0,
+    place_name = a[18] or '',
   }
 end
 

@@ -75,11 +75,20 @@ function line.cost(units, terms)
   return min(most, SCALE)
 end
 
-local function enter(record, wish)
-  local tail = parts.tail_of(wish.key) or parts.add_tail(record, wish.key, record.virtual_time)
+function line.enter(record, key, front)
+  local tail = parts.tail_of(key) or parts.add_tail(record, key, record.virtual_time)
   tail.run_count = tail.run_count + 1
   tail.changed = true
-  return wish.front ~= 0 and record.virtual_time - FOREVER or max(record.virtual_time, tail.virtual_finish)
+  return front ~= 0 and record.virtual_time - FOREVER or max(record.virtual_time, tail.virtual_finish)
+end
+
+function line.extend_tail(run, terms)
+  local tail = parts.tail_of(run.key)
+  local finish = max(tail.virtual_finish, run.virtual_start + run.caller_count * line.cost(run.units, terms))
+  if tail.virtual_finish ~= finish then
+    tail.virtual_finish = finish
+    tail.changed = true
+  end
 end
 
 function line.line_up(record, seat, wishes, terms)
@@ -104,15 +113,10 @@ function line.line_up(record, seat, wishes, terms)
         record.arrival_count = record.arrival_count + 1
         run = {
           id = wish.id, key = wish.key, caller_count = count, units = wish.units, label = wish.label,
-          virtual_start = enter(record, wish), arrival_number = record.arrival_count,
+          virtual_start = line.enter(record, wish.key, wish.front), arrival_number = record.arrival_count,
         }
       end
-      local tail = parts.tail_of(run.key)
-      local finish = max(tail.virtual_finish, run.virtual_start + count * line.cost(run.units, terms))
-      if tail.virtual_finish ~= finish then
-        tail.virtual_finish = finish
-        tail.changed = true
-      end
+      line.extend_tail(run, terms)
       seat.runs[#seat.runs + 1] = run
     end
   end

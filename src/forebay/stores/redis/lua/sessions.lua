@@ -83,7 +83,8 @@ end
 -- What the header counts of a session, and where its runs stand: by the run's id
 -- {set, id, caller_count, virtual_start, arrival_number, units}.
 function parts.measure(seat, terms)
-  local set = #seat.unconfirmed > 0 and UNCONFIRMED or LINE
+  local is_silent = header.is_silent(seat)
+  local set = is_silent and UNCONFIRMED or LINE
   local waiting, standing, places = 0, 0, {}
   for _, run in ipairs(seat.runs) do
     waiting = waiting + run.caller_count
@@ -96,7 +97,7 @@ function parts.measure(seat, terms)
     end
   end
   return {
-    live_session_count = seat.due_at == seat.ends_at and 1 or 0, unconfirmed_session_count = #seat.unconfirmed > 0 and 1 or 0,
+    live_session_count = seat.due_at == seat.ends_at and 1 or 0, unconfirmed_session_count = is_silent and 1 or 0,
     run_count = #seat.runs, caller_count = waiting, line_run_count = set == LINE and standing or 0,
     parked_run_count = set == LINE and 0 or standing, places = places, due_at = seat.due_at,
   }
@@ -176,6 +177,7 @@ function parts.drop_seat(record, sid, seat)
   parts.leave_places(sid, seat.was.places, {})
   parts.count_change(record, seat.was, parts.no_counts())
   record.session_count = record.session_count - 1
+  seat.was = parts.no_counts({})
   seats[sid] = false
 end
 

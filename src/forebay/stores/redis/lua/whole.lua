@@ -130,7 +130,39 @@ function whole.read_older(text)
   return found
 end
 
-function whole.read(record)
+-- What the header says and one session: the others are counted.
+function whole.find(record, sid)
+  local found = whole.read_header(record)
+  for name, sum in pairs(record.window_sums) do
+    found.window_logs[name] = {sum = sum, entries = ''}
+  end
+  local seat = parts.seat_of(record, sid, record.eras[1] and record.eras[1].terms or NO_TERMS)
+  local own = seat and seat.was or parts.no_counts()
+  local open_count = seat and #seat.open_calls or 0
+  found.rest = {
+    in_flight_count = record.in_flight_count - open_count,
+    cut_off_count = record.cut_off_count - (parts.is_cut_off(sid) and open_count or 0), latest_call_until = 0,
+    session_count = record.live_session_count - own.live_session_count, caller_count = record.caller_count - own.caller_count,
+    run_count = record.run_count - own.run_count, before_count = 0,
+  }
+  local sums = {}
+  for unit, sum in pairs(record.in_flight_sums) do
+    sums[unit] = sum
+  end
+  if seat then
+    whole.read_session(found, sid, seat)
+    for _, call in ipairs(found.sessions[sid].calls) do
+      for unit, count in pairs(call.units) do
+        local left = (sums[unit] or 0) - count
+        sums[unit] = left > 0 and left or nil
+      end
+    end
+  end
+  found.rest.in_flight_sums = sums
+  return found
+end
+
+function whole.read_header(record)
   local found = {window_logs = {}, sessions = {}, tails = {}}
   for _, name in ipairs(KEPT) do
     found[name] = record[name]
@@ -139,6 +171,23 @@ function whole.read(record)
   for index, name in ipairs(PEOPLE) do
     found[name] = said[index] or nil
   end
+  return found
+end
+
+function whole.read_session(found, sid, seat)
+  local calls = {}
+  for _, id in ipairs(seat.open_calls) do
+    calls[#calls + 1] = parts.find_call(sid, id)
+  end
+  found.sessions[sid] = {
+    ends_at = seat.ends_at, due_at = seat.due_at, request_number = seat.request_number, grant_number = seat.grant_number,
+    next_call_id = seat.next_call_id, label = seat.label, calls = calls, runs = seat.runs, unconfirmed = seat.unconfirmed,
+    place = seat.place,
+  }
+end
+
+function whole.read(record)
+  local found = whole.read_header(record)
   for name, sum in pairs(record.window_sums) do
     found.window_logs[name] = {sum = sum, entries = redis.call('HGET', WINDOWS, name) or ''}
   end
@@ -149,15 +198,7 @@ function whole.read(record)
   end
   local terms = record.eras[1] and record.eras[1].terms or NO_TERMS
   for _, sid in ipairs(parts.fields_of(SESSIONS)) do
-    local seat = parts.seat_of(record, sid, terms)
-    local calls = {}
-    for _, id in ipairs(seat.open_calls) do
-      calls[#calls + 1] = parts.find_call(sid, id)
-    end
-    found.sessions[sid] = {
-      ends_at = seat.ends_at, due_at = seat.due_at, request_number = seat.request_number, grant_number = seat.grant_number,
-      next_call_id = seat.next_call_id, label = seat.label, calls = calls, runs = seat.runs, unconfirmed = seat.unconfirmed,
-    }
+    whole.read_session(found, sid, parts.seat_of(record, sid, terms))
   end
   return found
 end
@@ -185,6 +226,7 @@ function whole.store(found)
     local seat = parts.add_seat(record, sid)
     for _, name in ipairs({
       'ends_at', 'due_at', 'request_number', 'grant_number', 'next_call_id', 'label', 'runs', 'unconfirmed',
+      'place',
     }) do
       seat[name] = each[name]
     end

@@ -41,6 +41,7 @@ CREATE TABLE limit_sessions (
     label TEXT NOT NULL,
     open_call_count INTEGER NOT NULL,
     unconfirmed TEXT NOT NULL,
+    place TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (limit_id, session_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX limit_sessions_due ON limit_sessions (limit_id, due_at);
