@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaos.limits.cast import BEAT_S, SLACK_S, TRAIL_S, TRANSIT_S, Cast, Run, cast_run
-from chaos.limits.checks import When, answered, reached
-from chaos.limits.load import Death, Refusal
+from chaos.limits.checks import Bounded, When, answered, arrivals, reached
+from chaos.limits.load import Act, Death, Refusal, Strike
 from chaos.limits.rules import LATE_S
 
 _AGE_S = 1.85
@@ -57,4 +57,28 @@ def refused_late(cast: Cast) -> Run:
             "news_s": BEAT_S + 2 * SLACK_S,
         },
         needs=(answered(429, 1),),
+    )
+
+
+def in_hand(cast: Cast) -> Run:
+    """Callers come so quickly that slots are granted ahead of them: a refusal and a lower bound reach these, too."""
+    low, is_alone = 3, cast.store == "memory"
+    # When the ramp is over: it ends as soon as it bounds nothing more.
+    lowers = Act(at_s=7.3, name="lowers", do=lambda: cast.stage.configure(in_flight=low))
+    return cast_run(
+        cast,
+        seconds=cast.length(14.0, 11.0),
+        in_flight=24,
+        work_s=0.002,
+        refusals=(Refusal(at_s=1.0, retry_after_s=1.0),),
+        strikes=() if is_alone else (Strike(at_s=0.7, what="kill"),),
+        acts=() if is_alone else (lowers,),
+        rules={
+            "least_peak": low,
+            "least_cooldowns": 1,
+            "knowing_trail_s": TRAIL_S,
+            "news_s": BEAT_S + 2 * SLACK_S,
+        },
+        checks=() if is_alone else (Bounded(since=When("lowers, done", LATE_S + TRANSIT_S), in_flight=low),),
+        needs=(answered(429, 1), arrivals(When("go"), When("go", 1.0), 100)),
     )

@@ -36,7 +36,7 @@ from chaos.limits.checks import (
     windows_seen,
 )
 from chaos.limits.crowds import comers, mass_kill
-from chaos.limits.late_starts import killed_after_late_starts, refused_late
+from chaos.limits.late_starts import in_hand, killed_after_late_starts, refused_late
 from chaos.limits.load import Act, Refusal, Strike
 from chaos.limits.outages import (
     crashed,
@@ -294,6 +294,7 @@ SCENARIOS = {
     "broken": Scenario(build=broken, stores=ALL),
     "refused-late": Scenario(build=refused_late, stores=ALL),
     "late-start-killed": Scenario(build=killed_after_late_starts),
+    "in-hand": Scenario(build=in_hand, stores=ALL),
     "mass-kill": Scenario(build=_with(mass_kill, forked=False)),
     "mass-kill-forked": Scenario(build=_with(mass_kill, forked=True), stores=("redis",)),
     "comers": Scenario(build=comers),
