@@ -45,6 +45,8 @@ class Switchable:
         return False
 
     def find(self, limit: str, session: str) -> tuple[Record | None, int]:
+        if self.down:
+            raise StoreUnreachable("It is switched off.")
         return self.store.find(limit, session)
 
     def read(self, limit: str) -> tuple[Record | None, int]:

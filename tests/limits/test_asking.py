@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -209,3 +210,53 @@ def test_an_owner_that_is_killed_blocks_its_place_for_its_lease(place: Place) ->
         # The call of the one that was killed counts as well, until it is over.
         assert limiter.usage(API).in_flight == 2
         until(lambda: limiter.usage(API).in_flight == 1)
+
+
+_DELIVERY = """
+import sys, time
+from forebay.limits import Limiter, PlaceHeld
+with Limiter(sys.argv[1], environment=sys.argv[2]) as limiter:
+    limiter.usage("api")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        slot = limiter.ask("api", place="job-1")
+    except PlaceHeld:
+        print("held", flush=True)
+    else:
+        print("ran", flush=True)
+        sys.stdin.readline()
+        slot.release()
+"""
+
+
+@pytest.mark.parametrize("place", ["sqlite", "redis", "postgres"], indirect=True)
+def test_of_processes_that_are_delivered_the_same_at_once_one_runs(place: Place) -> None:
+    with place.limiter() as limiter, ExitStack() as processes:
+        limiter.define(Limit(API, in_flight=9))
+        command = [sys.executable, "-c", _DELIVERY, place.address, place.environment]
+        opened = [
+            processes.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            for _ in range(4)
+        ]
+        said = [_says(each) for each in opened]
+        assert said == ["ready"] * 4
+        for each in opened:
+            _tells(each)
+        assert sorted(_says(each) for each in opened) == ["held"] * 3 + ["ran"]
+        assert limiter.usage(API).in_flight == 1
+        for each in opened:
+            with suppress(BrokenPipeError):
+                _tells(each)
+        until(lambda: limiter.usage(API).in_flight == 0)
+
+
+def _says(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def _tells(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()

@@ -259,7 +259,10 @@ class Limiter:
             }
             return actions.configured(record, name, new, raw, version=version)
 
-        changed = self._store.change(name, step)
+        if layer in _SAID_BY_PROGRAMS and for_s is None and not version and step(*self._store.find(name, "")) is None:
+            changed = None  # every process says the same at its start: to find that out costs no more than a request
+        else:
+            changed = self._store.change(name, step)
         if changed is not None and former is not None and layer in _SAID_BY_PROGRAMS and former["set_by"] != who:
             _tell_redefined(name, layer, former, values, who)
         self._ask_again(name)
