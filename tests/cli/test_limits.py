@@ -208,6 +208,7 @@ def test_lists_and_json_have_every_limit_whole(here: Ground) -> None:
         "used": 0,
         "free": 5,
         "next_in_s": 0.0,
+        "counted_s": 1.301,
         "utilisation": 0.0,
     }
     assert lines[1]["layers"][0]["name"] == "operator"

@@ -5,13 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 
-from forebay.errors import StoreUnreachable
+from forebay.errors import Busy, StoreUnreachable
 from forebay.limits import Limit, Limiter, Window
 from forebay.model.limit_record import Answer, Ask
+from forebay.testing.limits.bounding import most_in
 from tests.limits.ground import Switchable
+from tests.servers.fresh import fresh_name
+from tests.servers.relay import Relay
+from tests.servers.server import Server
 
 SLOW_S = 0.4
 """Longer than a call with a window may wait for its start."""
@@ -93,3 +100,31 @@ def test_a_grant_that_was_long_on_its_way_back_counts_from_its_start(limiter: Li
     store.answers_s, store.answers_left = SLOW_S, 1
     slots(limiter, 1)
     assert store.restarts >= 1
+
+
+W, N = 10.0, 20
+
+
+@pytest.mark.slow
+def test_under_a_window_a_slow_store_costs_a_little_of_the_rate_and_no_more(valkey_server: Server) -> None:
+    """Answers take longer than the terms let a grant wait for its start; a twentieth of the window is enough."""
+    url = urlsplit(valkey_server.url)
+    with Relay(url.hostname or "", url.port or 0, delay_s=0.17) as relay:
+        began_at = time.monotonic()
+        begun: list[tuple[int, int]] = []
+        with Limiter(f"redis://127.0.0.1:{relay.port}/0", environment=fresh_name()) as limiter:
+            limiter.define(Limit("api", windows=[Window(N, per_s=W)]))
+
+            def work() -> None:
+                while time.monotonic() < began_at + 2 * W + 9:
+                    with suppress(Busy), limiter.slot("api", timeout_s=1) as slot:
+                        slot.start()
+                        begun.append((round(time.monotonic() * 1000), 1))
+
+            with ThreadPoolExecutor(8) as callers:
+                for call in [callers.submit(work) for _ in range(8)]:
+                    call.result()
+            (window,) = limiter.usage("api").windows
+    assert len(begun) >= 2.9 * N
+    assert most_in(sorted(begun), int(W * 1000)) <= N
+    assert W + 0.35 < window.counted_s <= W + W / 20 + 0.06

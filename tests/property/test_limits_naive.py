@@ -19,7 +19,7 @@ from forebay.stores.postgres.limits import PostgresLimits
 from forebay.stores.redis.limits import RedisLimits
 from forebay.stores.sqlite.boot_clock import Moment
 from forebay.stores.sqlite.limits import SqliteLimits
-from forebay.testing.limits.case import HELD_WITH_WINDOWS, LATE, LEASE, define, problems_of_parts, stored
+from forebay.testing.limits.case import HELD_WITH_WINDOWS, LATE, LEASE, START, define, problems_of_parts, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.naive_limit import NaiveLimit, Window
 from forebay.testing.limits.owner import Owner
@@ -69,12 +69,22 @@ class NaiveMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
 
-    @initialize(in_flight=st.sampled_from([1, 3, 9, 20]), pages=st.sampled_from([0, 10, 35]))
-    def is_defined(self, in_flight: int, pages: int) -> None:
+    @initialize(
+        in_flight=st.sampled_from([1, 3, 9, 20]), pages=st.sampled_from([0, 10, 35]), longer=st.sampled_from([1, 8])
+    )
+    def is_defined(self, in_flight: int, pages: int, longer: int) -> None:
         units = {"pages": pages} if pages else {}
-        define(self.store, {"calls": in_flight, **units}, WINDOWS, breaker_after=0)
-        wide = [Window(n, int(per_s * 1000) + LATE, *(unit or ["calls"])) for n, per_s, *unit in WINDOWS]
-        self.naive = NaiveLimit(in_flight, wide, held_ms=HELD_WITH_WINDOWS, lease_ms=LEASE, units=units)
+        define(
+            self.store,
+            {"calls": in_flight, **units},
+            [(n, longer * per_s, *unit) for n, per_s, *unit in WINDOWS],
+            breaker_after=0,
+        )
+        wide = [Window(n, int(longer * per_s * 1000) + LATE, *(unit or ["calls"])) for n, per_s, *unit in WINDOWS]
+        most = max(START, 100 * longer)  # a twentieth of the shorter window
+        self.naive = NaiveLimit(
+            in_flight, wide, held_ms=HELD_WITH_WINDOWS, lease_ms=LEASE, units=units, start_ms=START, most_fresh_ms=most
+        )
 
     def _process(self, pick: int) -> Process:
         if pick % MAX_PROCESSES >= len(self.alive):
@@ -105,16 +115,18 @@ class NaiveMachine(RuleBasedStateMachine):
         assert problems_of_parts(self.store) == []
         process.takes(asked, answer)
 
-    @rule(pick=ANY, joins=JOINS, endings=ENDINGS, late=st.booleans())
+    @rule(pick=ANY, joins=JOINS, endings=ENDINGS, late=st.booleans(), delay=st.sampled_from([0, 0, 0, 250, 251, 5000]))
     def asks(
         self,
         pick: int,
         joins: list[tuple[int, int, str, bool, int]],
         endings: list[tuple[int, str, int]],
+        delay: int,
         *,
         late: bool,
     ) -> None:
         process = self._process(pick)
+        process.delay = delay
         for count, pages, key, front, more in joins if self._has_room_in_line() else ():
             process.joins(count, {"pages": pages}, key=key, front=front, in_hand=more)
         for which, outcome, pages in endings:

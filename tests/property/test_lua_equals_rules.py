@@ -73,6 +73,7 @@ NOTHING: dict[str, Any] = {
             "answered_request_number",
             "is_sure",
             "terms_version",
+            "grant_delay_ms",
         ),
         0,
     ),
@@ -281,6 +282,7 @@ class Both(RuleBasedStateMachine):
             "elapsed_ms": data.draw(st.sampled_from([0, 5, 1000, 2500, 70_000])),
             "seen_version": self.record["version"] + data.draw(st.sampled_from([0] * 30 + [3])),
             "answered_request_number": self._seat(sid)["request_number"] + data.draw(st.sampled_from([0] * 20 + [1])),
+            "grant_delay_ms": data.draw(st.sampled_from([0, 0, 100, 170, 400, 1500, 9000])),
             "is_sure": data.draw(st.sampled_from([0, 1])),
             "terms_version": data.draw(st.sampled_from([0, self.record["terms_version"]])),
         }
@@ -551,6 +553,7 @@ MISTAKES = {
     "the header counts what was given back": ("record.in_flight_count = record.in_flight_count - 1", ""),
     "a tail moves with every run that leaves": ("if tail.run_count == 0 then", "if true then"),
     "what was voided counts": ("if generation ~= record.generation then", "if false then"),
+    "late starts that windows do not count": ("max(0, line.late_now(record) - start)", "0"),
     "one more unit in flight": ("+ need > bound.n then", "+ need > bound.n + 1 then"),
     "units in flight that are not given back": ("count_units(record, call, -1)", ""),
     "a slot is kept too long": ("local KEPT = 2 * SECOND", "local KEPT = 3 * SECOND"),

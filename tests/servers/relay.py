@@ -1,6 +1,7 @@
 """Passes connections on to a server until it is cut: then open ones end, and new ones are refused.
 
-With `tls`, clients speak TLS to the relay, and the relay speaks plainly to the server.
+With `delay_s`, each piece of data waits that long, in either direction. With `tls`, clients speak TLS to the relay, and
+the relay speaks plainly to the server.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from contextlib import suppress
 from typing import Self
 
 
 class Relay:
-    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None = None, delay_s: float = 0.0) -> None:
         self._tls = tls
+        self.delay_s = delay_s
         self._upstream = (host, port)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
@@ -42,7 +45,15 @@ class Relay:
                     return
                 self._open += [client, server]
             for source, target in ((client, server), (server, client)):
-                threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
+                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                time.sleep(self.delay_s)
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
 
     def cut(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
@@ -61,11 +72,3 @@ class Relay:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             self.cut()
-
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_RDWR)

@@ -371,7 +371,7 @@ def test_rows_of_another_time_are_a_loss(table: str, ground: Ground, store: SqlL
     rest = {
         "sessions": "limit_id, ends_at, due_at, request_number, grant_number, next_call_id, label, open_call_count, "
         "unconfirmed",
-        "calls": "limit_id, session_id, granted_at, call_until, units, key, label",
+        "calls": "limit_id, session_id, granted_at, counted_at, call_until, units, key, label",
         "runs": "limit_id, session_id, state, virtual_start, arrival_number, caller_count, units, key, label, "
         "next_call_id, grant_number",
         "tails": "limit_id, virtual_finish, run_count",

@@ -112,6 +112,7 @@ def _pairs(usage: Usage) -> Iterator[tuple[str, str]]:
     for each in usage.windows:
         opens = "has room now" if each.next_in_s <= 0 else f"has room for one more in {span(each.next_in_s)}"
         yield "window", f"{_of(each.used, each.n)} {_per(each)}{_share(each.utilisation)}, {each.free} free, {opens}"
+        yield "", f"counted for {each.counted_s:.2f} s, which costs {each.cost:.1%} of the rate"
     yield "next call", _next(usage)
     processes = sum(each.waiting > 0 for each in usage.holders)
     kept = f" and {len(usage.places)} kept places" if usage.places else ""

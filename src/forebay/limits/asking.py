@@ -81,6 +81,7 @@ def leave(store: LimitStore, limit: str, asked: Claim, label: str) -> Answer:
         "answered_request_number": 0,
         "is_sure": 0,
         "terms_version": -1,
+        "grant_delay_ms": 0,
         "ended_calls": [],
         "refusals": [],
         "restamp_call_ids": [],

@@ -493,6 +493,7 @@ def _said(slot_id: str, n: int, owner: Owner) -> Ask:
         "answered_request_number": 0,
         "is_sure": 0,
         "terms_version": -1,
+        "grant_delay_ms": 0,
         "ended_calls": [],
         "refusals": [],
         "restamp_call_ids": [],

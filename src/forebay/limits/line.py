@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import Counter, deque
@@ -20,7 +21,7 @@ from forebay.limits.waiting import Result, Waiter
 from forebay.model.limit_record import Answer, Ask, DeclaredRun, EndedCall, Grant, ProviderRefusal, Terms, Wait
 from forebay.rules import forecast
 from forebay.rules.admission import CUT_OFF, TIMED_OUT, UNSENT
-from forebay.rules.limit_state import late_after
+from forebay.rules.limit_state import late_after, most_fresh
 from forebay.stores.limit_base import LimitStore
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class Line:
         """Whether all of it is on its way already, so that the next request only confirms it."""
         self.used = 0
         """Calls in progress of all processes: by the last answer, with what this process was given and ended since."""
+        self.too_slow_s = 0.0
+        """How old a grant was at most that came too late for its windows, until that was reported."""
+        self._grant_delay_s = 0.0
+        """How old a grant was at most when this process heard of it, since its last answered request."""
         self._hints: list[ProviderRefusal] = []
         self._settled: list[Waiter] = []
         self._asked_at = 0.0
@@ -434,6 +439,7 @@ class Line:
             "answered_request_number": self.progress.acked,
             "is_sure": int(now < self.sure_until),
             "terms_version": self.answer["terms_version"] if self.answer else -1,
+            "grant_delay_ms": math.ceil(self._grant_delay_s * 1000),
             "ended_calls": [],
             "refusals": [],
             "restamp_call_ids": [],
@@ -459,6 +465,8 @@ class Line:
             return
         if ask["request_number"] <= self.progress.acked:
             return  # asked for twice, and answered before
+        if self._grant_delay_s * 1000 <= ask["grant_delay_ms"]:
+            self._grant_delay_s = 0.0  # else it has heard of a later one meanwhile
         self.answer = answer
         self.progress.acked = ask["request_number"]
         del self._hints[: len(ask["refusals"])]
@@ -546,6 +554,7 @@ class Line:
         for grant in grants:
             if grant["number"] <= self.progress.heard:
                 continue
+            self._note_delay(grant, now)
             calls: list[Call] = []
             party = self._parties.get(grant["run_id"])
             try:
@@ -560,6 +569,18 @@ class Line:
             except BaseException:
                 self._take_back(grant, calls, party)
                 raise
+
+    def _note_delay(self, grant: Grant, now: float) -> None:
+        """Note how old a grant is, for the store to let grants be that old; report where that is too much."""
+        terms = self.terms
+        if terms is None or not terms["windows"]:
+            return
+        delay_s = max(0.0, self._clock.age_s(grant["granted_at"], now))
+        if not math.isfinite(delay_s):
+            return
+        self._grant_delay_s = max(self._grant_delay_s, delay_s)
+        if delay_s * 1000 > most_fresh(terms):
+            self.too_slow_s = max(self.too_slow_s, delay_s)
 
     def _take_back(self, grant: Grant, calls: list[Call], party: Party | None) -> None:
         """Sharing out was interrupted: what reached nobody goes back, unless it will be granted once more."""
@@ -656,7 +677,9 @@ class Line:
 
         After news of a cool-down, a pause or a loss, a grant from before must be as fresh as where windows count.
         """
-        allowed = late_after(self.terms) if self.terms is not None and call.at > self._shut_at else self._start
+        if self.terms is None or call.at <= self._shut_at:
+            return min(call.late, self._start) / 1000
+        allowed = most_fresh(self.terms) if self.terms["windows"] else late_after(self.terms)
         return min(call.late, allowed) / 1000
 
     @property

@@ -151,6 +151,7 @@ class Pump:
         if wait is not None:
             telling.waiting(desk, before, wait)
         if line is desk.main:
+            telling.too_slow(desk)
             telling.cut_off(desk, answer["cut_off_count"])
             desk.answered()
 

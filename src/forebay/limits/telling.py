@@ -31,6 +31,7 @@ _CLOSED = {
 _IN_WORDS = {limit_state.RELEARNING: "calls that its store lost to end (if none runs: `forebay limits reset --all`)"}
 _STORE_S = 1.0  # for a store that has not answered
 STORE = "store"
+TOO_SLOW = "too_slow"
 
 
 def reason_text(desk: Desk, by: str) -> str:
@@ -120,6 +121,17 @@ def cut_off(desk: Desk, count: int) -> None:
     bound = desk.main.terms["in_flight"] if desk.main.terms else -1
     if bound > 0 and 2 * before < bound <= 2 * count:
         emit("cut_off_calls_hold_limit", **standing(desk), cut_off=count, bound=bound)
+
+
+def too_slow(desk: Desk) -> None:
+    """Report a store whose grants come too late for the windows of the limit."""
+    line = desk.main
+    delay_s, line.too_slow_s = line.too_slow_s, 0.0
+    if delay_s > 0 and line.terms is not None and _is_due(desk, TOO_SLOW):
+        suppressed = desk.said.get(TOO_SLOW, (0.0, 0))[1]
+        desk.said[TOO_SLOW] = (steady(), 0)
+        most_s = limit_state.most_fresh(line.terms) / 1000
+        emit("store_too_slow", limit=desk.limit, delay_s=round(delay_s, 3), most_s=most_s, suppressed=suppressed)
 
 
 def throttled(

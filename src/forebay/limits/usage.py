@@ -15,7 +15,10 @@ from forebay.rules import window_log as logs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowUsage:
-    """`next_in_s`: when the next unit fits, 0 being now."""
+    """`next_in_s`: when the next unit fits, 0 being now.
+
+    `counted_s` is how long a grant that is made now counts: longer than `per_s`, since calls arrive after their grant.
+    """
 
     unit: str
     per_s: float
@@ -23,10 +26,16 @@ class WindowUsage:
     used: int
     free: int
     next_in_s: float
+    counted_s: float
 
     @property
     def utilisation(self) -> float:
         return self.used / self.n if self.n else 0.0
+
+    @property
+    def cost(self) -> float:
+        """The part of the rate that is lost because grants count for longer than the window."""
+        return 1 - self.per_s / self.counted_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +252,7 @@ def _windows(record: Record, terms: Terms, now: int) -> tuple[WindowUsage, ...]:
                 used=log["sum"],
                 free=max(0, bound["n"] - log["sum"]),
                 next_in_s=next_in / 1000,
+                counted_s=(bound["per_ms"] + limit_state.late_now(record) + terms["transit_ms"] + 1) / 1000,
             )
         )
     return tuple(found)

@@ -76,11 +76,13 @@ class WindowLog(TypedDict):
 class GrantedCall(TypedDict):
     """A slot that was granted and has not been given back; its provider may work on it until `call_until`.
 
-    `key` is that of the caller, where it gave one; calls that older programs granted have none.
+    `key` is that of the caller, where it gave one; calls that older programs granted have none. `counted_at` is the
+    instant at which windows count the call.
     """
 
     id: int
     granted_at: int
+    counted_at: int
     call_until: int
     units: dict[str, int]
     label: str
@@ -220,7 +222,9 @@ class Record(TypedDict):
     names (`rules/reports.py`). `refused_callers` are callers that got no slot and stand in no line, and until when each
     counts as waiting. `held_back_until`: nothing is granted before. `virtual_time` is the place in line that was served
     last, `arrival_count` the number of the run that came last, `tails` are of the keys that callers wait under.
-    `mean_call_ms` is how long calls take. `rest` is in records of which only a part was read.
+    `mean_call_ms` is how long calls take. `freshness_ms` is how old new grants may be when their calls start, where
+    a slow store needs more than the terms say, until `freshness_until`; `last_counted_at` is the newest instant at
+    which windows count a call. `rest` is in records of which only a part was read.
     """
 
     version: int
@@ -244,6 +248,9 @@ class Record(TypedDict):
     virtual_time: int
     arrival_count: int
     mean_call_ms: int
+    freshness_ms: int
+    freshness_until: int
+    last_counted_at: int
 
 
 class EndedCall(TypedDict):
@@ -293,6 +300,7 @@ class Ask(TypedDict):
     instant that it received and the time since then by its own clock; `seen_version` is the highest version that it has
     seen, `answered_request_number` its last request that was answered; `is_sure` is 1 when its session cannot have
     ended yet; `terms_version` is of the terms that it knows. `restamp_call_ids` are calls that start late.
+    `grant_delay_ms` is how old grants were at most when the session heard of them, since its last request.
 
     With `keep_ms` it asks for the kept place `place_name`, whose session this is: the place is kept for so long after
     it. `holder` is there in whatever is said in the session of a kept place.
@@ -309,6 +317,7 @@ class Ask(TypedDict):
     answered_request_number: int
     is_sure: int
     terms_version: int
+    grant_delay_ms: int
     ended_calls: list[EndedCall]
     refusals: list[ProviderRefusal]
     restamp_call_ids: list[int]

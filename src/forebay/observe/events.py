@@ -233,6 +233,11 @@ EVENTS: dict[str, Event] = {
         "An internal thread raised: a bug in Forebay, please report it. Its work begins again after a pause.",
         ("thread", "error_class", "place", "restart_count", "pause_s"),
     ),
+    "store_too_slow": Event(
+        _WARNING,
+        "Grants of a limit come later than its windows let calls start, so callers wait for a quicker store.",
+        ("limit", "delay_s", "most_s", "suppressed"),
+    ),
     "limit_stuck": Event(
         _WARNING,
         "A limit's requests were stuck for longer than the lease, so this process stopped renewing its session.",

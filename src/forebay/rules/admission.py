@@ -97,6 +97,7 @@ def _hear(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) 
     seat["unconfirmed"] = [grant for grant in seat["unconfirmed"] if grant["number"] > ask["confirmed_grant_number"]]
     for window in state.counted(record):
         logs.expire(state.log_of(record, window.name), now, window.wide)
+    state.report_delay(record, terms, ask["grant_delay_ms"], now)
     # Also without a number: calls are known by their own, so what is said twice, or late, counts once.
     for hint in ask["refusals"]:
         cooldown.throttle(record, terms, hint, now)
@@ -253,7 +254,7 @@ def _finish(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int
         if done["outcome"] in {UNSENT, UNREACHED}:
             if done["outcome"] == UNREACHED:
                 cooldown.ended(record, terms, "failed", call["granted_at"], now)
-            state.uncount(record, call["units"], call["granted_at"], now)
+            state.uncount(record, call["units"], call["counted_at"], now)
             continue
         reserved = call["units"]
         failed = done["outcome"] == TIMED_OUT
@@ -270,9 +271,9 @@ def _finish(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int
         for unit, used in sorted(done["units"].items()):
             more = used - reserved.get(unit, 0)
             if more > 0:
-                state.count(record, {unit: more}, now)
+                state.count(record, {unit: more}, max(now, record["last_counted_at"]))
             elif more < 0:
-                state.uncount(record, {unit: -more}, call["granted_at"], now)
+                state.uncount(record, {unit: -more}, call["counted_at"], now)
 
 
 def _cut_off(record: Record, sid: str, label: str, call: GrantedCall, terms: Terms) -> None:
@@ -298,12 +299,13 @@ def _restamp(record: Record, seat: LimitSession, call_id: int, terms: Terms, now
     if call is None or state.gate(record, terms, now)[1] > now:
         return False
     for _, wide in state.widths(terms):
-        if call["granted_at"] + wide <= now:
+        if call["counted_at"] + wide <= now:
             return False
-    if call["granted_at"] < now:
-        state.uncount(record, call["units"], call["granted_at"], now)
-        state.count(record, call["units"], now)
-    call["granted_at"] = now
+    counted_at = state.counted_at(record, now)
+    if call["counted_at"] < counted_at:
+        state.uncount(record, call["units"], call["counted_at"], now)
+        state.count(record, call["units"], counted_at)
+    call["granted_at"], call["counted_at"] = now, counted_at
     call["call_until"] = now + state.held_for(record, terms)
     return True
 
@@ -491,9 +493,11 @@ def _open_call(
     call_id = seat["next_call_id"]
     seat["next_call_id"] += 1
     until = now + state.held_for(record, terms)
+    counted_at = state.counted_at(record, now)
     call: GrantedCall = {
         "id": call_id,
         "granted_at": now,
+        "counted_at": counted_at,
         "call_until": until,
         "units": run["units"],
         "label": run["label"],
@@ -501,7 +505,7 @@ def _open_call(
     if run["key"]:
         call["key"] = run["key"]
     seat["calls"].append(call)
-    state.count(record, run["units"], now)
+    state.count(record, run["units"], counted_at)
     cooldown.granted(record, now)
     if more and seat["unconfirmed"][-1]["run_id"] == run["id"]:
         seat["unconfirmed"][-1]["call_count"] += 1

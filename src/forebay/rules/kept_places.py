@@ -130,7 +130,7 @@ def take_back(record: Record, seat: LimitSession, terms: Terms, now: int, *, to_
     """Let a slot that was kept count no more, and have the place stand where it stood."""
     [call] = seat["calls"]
     place, key = seat["place"], call.get("key", "")
-    state.uncount(record, call["units"], call["granted_at"], now)
+    state.uncount(record, call["units"], call["counted_at"], now)
     seat["calls"], seat["unconfirmed"] = [], []
     last = state.enter_line(record, key)
     if to_the_end:
@@ -178,7 +178,8 @@ def bind(record: Record, seat: LimitSession, ask: Ask, terms: Terms, now: int) -
         "call_count": 1,
         "first_call_id": call["id"],
         "granted_at": call["granted_at"],
-        "max_age_ms": state.late_now(record),
+        # Asked again, the call may have been granted when grants had to be fresher than now.
+        "max_age_ms": min(state.late_now(record), state.late_after(terms)),
     }
     seat["unconfirmed"] = [granted]
 

@@ -199,14 +199,17 @@ def carry_over(before: list[Era], after: list[Era]) -> CarryOver:
 def _count_open_calls(record: Record, windows: list[str], carried: CarryOver, now: int) -> None:
     """Count calls that are out in the windows that have no history, and wait for those that may still start late."""
     calls = sorted(
-        (call for seat in record["sessions"].values() for call in seat["calls"]), key=lambda call: call["granted_at"]
+        (call for seat in record["sessions"].values() for call in seat["calls"]), key=lambda call: call["counted_at"]
     )
     for window in limit_state.counted(record):
         if window.name in windows:
             for call in calls:
-                at = call["granted_at"] + carried.shift
+                at = call["counted_at"] + carried.shift
                 logs.add(limit_state.log_of(record, window.name), at, call["units"].get(window.unit, 0), window.wide)
-    if carried.shift and any(call["granted_at"] + carried.young > now for call in calls):
+    record["last_counted_at"] += carried.shift
+    youngest = calls[-1]["counted_at"] if calls else -limit_state.FOREVER
+    if carried.shift and youngest + carried.young > now:
+        now = max(now, youngest)
         record["held_back_until"] = max(record["held_back_until"], now + carried.young + carried.transit)
 
 

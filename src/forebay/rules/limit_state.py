@@ -29,6 +29,8 @@ MOST_ENDINGS = 8
 JUMP = 2 * SECOND
 LATE = 2 * SECOND
 """How old a grant may be when its call starts, where no window counts when calls start."""
+FRESH_SHARE = 20
+"""Of the shortest window, how much its grants may be late at most."""
 FOREVER = 1 << 45
 PAUSED = "paused"
 RELEARNING = "relearning"
@@ -67,6 +69,9 @@ def new_record(now: int, version: int = 0) -> Record:
         "virtual_time": 0,
         "arrival_count": 0,
         "mean_call_ms": 0,
+        "freshness_ms": 0,
+        "freshness_until": 0,
+        "last_counted_at": 0,
     }
 
 
@@ -97,18 +102,50 @@ def terms_at(record: Record, now: int) -> Terms:
     return record["eras"][0]["terms"]
 
 
-def late_after(terms: Terms) -> int:
-    """Return how old a grant may be when its call starts.
+def late_after(terms: Terms, freshness: int = 0) -> int:
+    """Return how old a grant may be when its call starts; `freshness` is what a slow store needs.
 
     Windows count calls as of their grants, so there a late start moves them together. A bound of calls in flight counts
     a call until it ends, whenever it starts.
     """
-    return terms["start_within_ms"] if terms["windows"] else max(terms["start_within_ms"], LATE)
+    if not terms["windows"]:
+        return max(terms["start_within_ms"], LATE)
+    return max(terms["start_within_ms"], min(freshness, most_fresh(terms)))
+
+
+def most_fresh(terms: Terms) -> int:
+    """Return how old a grant may ever be when its call starts, where windows count it."""
+    shortest = min(bound["per_ms"] for bound in terms["windows"])
+    return max(terms["start_within_ms"], min(LATE, shortest // FRESH_SHARE))
 
 
 def late_now(record: Record) -> int:
     """Return the same for grants that are made now: under terms to come, too, their calls must have started in time."""
-    return min(late_after(era["terms"]) for era in record["eras"])
+    return min(late_after(era["terms"], record["freshness_ms"]) for era in record["eras"])
+
+
+def counted_at(record: Record, now: int) -> int:
+    """Return the instant at which windows count a call that is granted now, and take note of it.
+
+    A window counts a call for its own length and what the terms say that a call may start late. One that may start
+    later counts as of a later instant, by as much; and never before others that were granted earlier.
+    """
+    starts = [era["terms"]["start_within_ms"] for era in record["eras"] if era["terms"]["windows"]]
+    later = max(0, late_now(record) - min(starts, default=late_now(record)))
+    record["last_counted_at"] = max(record["last_counted_at"], now + later)
+    return record["last_counted_at"]
+
+
+def report_delay(record: Record, terms: Terms, delay: int, now: int) -> None:
+    """Let new grants be older when their calls start, if grants come late; for a while, then as fresh as before."""
+    if record["freshness_ms"] > 0 and now >= record["freshness_until"]:
+        record["freshness_ms"] = record["freshness_until"] = 0
+    if not terms["windows"] or delay <= terms["start_within_ms"]:
+        return
+    needed = min(delay + delay // 2, most_fresh(terms))
+    widest = max(wide for _, wide in widths(terms))
+    record["freshness_ms"] = max(record["freshness_ms"], needed)
+    record["freshness_until"] = now + widest + most_fresh(terms)
 
 
 def held_for(record: Record, terms: Terms) -> int:
@@ -119,8 +156,9 @@ def held_for(record: Record, terms: Terms) -> int:
 def hold_back(record: Record, terms: Terms, now: int) -> None:
     # What was forgotten may have been granted under other terms.
     wait = max(terms["start_within_ms"], LATE) + terms["transit_ms"] + terms["call_timeout_ms"]
-    for _, wide in widths(terms):
-        wait = max(wait, wide)
+    if terms["windows"]:
+        # Calls may have counted as of later instants than now.
+        wait = max(wait, max(wide for _, wide in widths(terms)) + most_fresh(terms) - terms["start_within_ms"])
     record["held_back_until"] = max(record["held_back_until"], now + wait)
 
 
@@ -154,11 +192,11 @@ def count(record: Record, units: dict[str, int], now: int) -> None:
         logs.add(log_of(record, window.name), now, units.get(window.unit, 0), window.wide)
 
 
-def uncount(record: Record, units: dict[str, int], granted_at: int, now: int) -> None:
+def uncount(record: Record, units: dict[str, int], counted_at: int, now: int) -> None:
     for window in counted(record):
         # What does not count any more has nothing to take back: all that is there is of others.
-        if granted_at + window.wide > now:
-            logs.take_back(log_of(record, window.name), granted_at, units.get(window.unit, 0), window.wide)
+        if counted_at + window.wide > now:
+            logs.take_back(log_of(record, window.name), counted_at, units.get(window.unit, 0), window.wide)
 
 
 def prune(record: Record, terms: Terms, now: int, *, most: int | None = None) -> bool:

@@ -40,6 +40,7 @@ def ask_of(sid: str = "a", n: int = 1, **fields: Any) -> Ask:  # noqa: ANN401 - 
         "answered_request_number": 0,
         "is_sure": 0,
         "terms_version": 1,
+        "grant_delay_ms": 0,
         "ended_calls": [],
         "refusals": [],
         "restamp_call_ids": [],

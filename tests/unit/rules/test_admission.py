@@ -197,6 +197,9 @@ def test_a_new_record_begins_with_nothing() -> None:
         "virtual_time": 0,
         "arrival_count": 0,
         "mean_call_ms": 0,
+        "freshness_ms": 0,
+        "freshness_until": 0,
+        "last_counted_at": 0,
     }
 
 
@@ -215,7 +218,14 @@ def test_every_request_is_a_new_version_and_opens_a_session() -> None:
         "next_call_id": 2,
         "label": "host 1",
         "calls": [
-            {"id": 1, "granted_at": NOW, "call_until": NOW + HELD, "units": {"calls": 1}, "label": "page 7"},
+            {
+                "id": 1,
+                "granted_at": NOW,
+                "counted_at": NOW,
+                "call_until": NOW + HELD,
+                "units": {"calls": 1},
+                "label": "page 7",
+            },
         ],
         "runs": [],
         "unconfirmed": answer["grants"],
@@ -360,7 +370,16 @@ def test_a_call_that_was_cut_off_counts_until_its_provider_must_be_done_with_it(
         "grant_number": 0,
         "next_call_id": 2,
         "label": "host 1",
-        "calls": [{"id": 1, "granted_at": NOW, "call_until": NOW + HELD + 100, "units": {"calls": 1}, "label": ""}],
+        "calls": [
+            {
+                "id": 1,
+                "granted_at": NOW,
+                "counted_at": NOW,
+                "call_until": NOW + HELD + 100,
+                "units": {"calls": 1},
+                "label": "",
+            }
+        ],
         "runs": [],
         "unconfirmed": [],
     }
@@ -741,9 +760,9 @@ def test_what_others_hold_is_dropped_and_waited_for() -> None:
 def test_a_hold_is_as_long_as_the_longest_window_and_never_shorter_than_it_was() -> None:
     record = record_of()
     limit_state.hold_back(record, limit_terms(5, [(1, 100.0), (1, 7.0)]), NOW)
-    assert record["held_back_until"] == NOW + 100_301
+    assert record["held_back_until"] == NOW + 100_401
     limit_state.hold_back(record, limit_terms(), NOW)
-    assert record["held_back_until"] == NOW + 100_301
+    assert record["held_back_until"] == NOW + 100_401
 
 
 # What one who waits is told.

@@ -55,6 +55,7 @@ def ask_text(ask: Ask) -> str:
                 ]
                 for run in ask["runs"]
             ],
+            ask["grant_delay_ms"],
             *_of_place(ask),
         ]
     )

@@ -64,6 +64,7 @@ def call_of(row: CallRow) -> GrantedCall:
     call: GrantedCall = {
         "id": row.id,
         "granted_at": row.granted_at,
+        "counted_at": row.counted_at,
         "call_until": row.call_until,
         "units": dict(_units(row.units)),
         "label": _text(row.label),
@@ -208,6 +209,7 @@ def call_rows(sid: str, seat: LimitSession) -> dict[int, CallRow]:
             sid,
             call["id"],
             call["granted_at"],
+            call["counted_at"],
             call["call_until"],
             units_text(call["units"]),
             quoted(call.get("key", "")),

@@ -66,6 +66,7 @@ def read_older(text: str) -> Record:
     """Return the record with what older programs did not keep: the tails of keys, and when sessions are due."""
     record = _renamed_record(decode(text))
     record["tails"] = {}
+    record["freshness_ms"] = record["freshness_until"] = record["last_counted_at"] = 0
     terms = record["eras"][0]["terms"] if record["eras"] else None
     for session in record["sessions"].values():
         if terms is not None:
@@ -97,7 +98,7 @@ def _renamed_record(older: dict[str, Any]) -> Record:
 
 def _renamed_session(older: dict[str, Any]) -> dict[str, Any]:
     session = _renamed(older, _SESSION)
-    session["calls"] = _all_renamed(session["calls"], _CALL)
+    session["calls"] = [{"counted_at": call["granted_at"], **call} for call in _all_renamed(session["calls"], _CALL)]
     session["runs"] = _all_renamed(session["runs"], _RUN)
     session["unconfirmed"] = _all_renamed(session["unconfirmed"], _GRANT)
     return session

@@ -75,6 +75,7 @@ class CallRow(NamedTuple):
     session_id: str
     id: int
     granted_at: int
+    counted_at: int
     call_until: int
     units: str
     key: str

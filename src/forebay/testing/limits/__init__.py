@@ -6,6 +6,7 @@ from forebay.testing.limits.cooling import CoolDownPromises
 from forebay.testing.limits.counting import UnitPromises
 from forebay.testing.limits.forecasting import ForecastPromises
 from forebay.testing.limits.forgetting import MemoryPromises
+from forebay.testing.limits.freshening import FreshPromises
 from forebay.testing.limits.holding import HoldPromises
 from forebay.testing.limits.in_hand import InHandPromises
 from forebay.testing.limits.lining import LinePromises
@@ -22,6 +23,7 @@ __all__ = ["LimitStoreSuite"]
 class LimitStoreSuite(
     BoundPromises,
     UnitPromises,
+    FreshPromises,
     HoldPromises,
     RepeatPromises,
     LinePromises,

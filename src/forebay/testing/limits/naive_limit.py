@@ -27,6 +27,7 @@ class Call:
     at: int
     over_at: int
     units: dict[str, int]
+    counted_at: int
     is_cut_off: bool = False
 
 
@@ -87,6 +88,8 @@ class NaiveLimit:
         held_ms: int,
         lease_ms: int,
         units: dict[str, int] | None = None,
+        start_ms: int = 0,
+        most_fresh_ms: int = 0,
     ) -> None:
         self.in_flight = in_flight
         self.units = units or {}
@@ -101,6 +104,11 @@ class NaiveLimit:
         self._tails: dict[str, int] = {}
         self._served_tag = 0
         self._order = 0
+        self._start_ms = start_ms
+        self._most_fresh_ms = most_fresh_ms
+        self.late_ms = start_ms
+        self._late_until = 0
+        self._counted_at = 0
 
     def used(self) -> int:
         return len(self.calls)
@@ -136,6 +144,7 @@ class NaiveLimit:
         session.given = [each for each in session.given if each[0] > ask["confirmed_grant_number"]]
         if only_beats:
             return []
+        self._adapt(ask["grant_delay_ms"], now)
         for done in ask["ended_calls"]:
             self._end(ask["session_id"], done, now)
         if ask["request_number"]:
@@ -254,6 +263,19 @@ class NaiveLimit:
         self.runs.append(run)
         return run
 
+    def _adapt(self, delay_ms: int, now: int) -> None:
+        """Let grants be older when their calls start, where a process heard of some too late."""
+        if self._late_until <= now:
+            self.late_ms = self._start_ms
+        if delay_ms > self._start_ms:
+            self.late_ms = max(self.late_ms, min(delay_ms * 3 // 2, self._most_fresh_ms))
+            self._late_until = now + max(window.wide_ms for window in self.windows) + self._most_fresh_ms
+
+    def _count_at(self, now: int) -> int:
+        """A call that may start later than the terms say counts that much later, and never before an earlier one."""
+        self._counted_at = max(self._counted_at, now + self.late_ms - self._start_ms)
+        return self._counted_at
+
     # Sessions.
 
     def _call(self, sid: str, number: int) -> Call | None:
@@ -275,7 +297,7 @@ class NaiveLimit:
         for unit, amount in done["units"].items():
             more = amount - call.units.get(unit, 0)
             if more > 0:
-                self.uses.append(Use(now, unit, more, None))
+                self.uses.append(Use(max(now, self._counted_at), unit, more, None))
             for use in self.uses:
                 if more < 0 and use.call == (sid, call.number) and use.unit == unit:
                     use.amount += more
@@ -283,12 +305,13 @@ class NaiveLimit:
 
     def _start_again(self, sid: str, number: int, now: int) -> bool:
         call = self._call(sid, number)
-        if call is None or any(call.at + window.wide_ms <= now for window in self.windows):
+        if call is None or any(call.counted_at + window.wide_ms <= now for window in self.windows):
             return False
+        call.counted_at = self._count_at(now)
         for use in self.uses:
             if use.call == (sid, number):
-                use.at = now
-        call.at, call.over_at = now, now + self._held_ms
+                use.at = call.counted_at
+        call.at, call.over_at = now, now + self._held_ms + self.late_ms - self._start_ms
         return True
 
     def _line_up(self, ask: Ask, session: Session) -> None:
@@ -410,11 +433,12 @@ class NaiveLimit:
         session = self.sessions[sid]
         number = session.next_call
         session.next_call += 1
-        call = Call(sid, number, now, now + self._held_ms, units)
+        counted_at = self._count_at(now)
+        call = Call(sid, number, now, now + self._held_ms + self.late_ms - self._start_ms, units, counted_at)
         self.calls.append(call)
         if sid in self.places:
             self.places[sid].kept = call
-        self.uses += [Use(now, unit, amount, (sid, number)) for unit, amount in units.items()]
+        self.uses += [Use(counted_at, unit, amount, (sid, number)) for unit, amount in units.items()]
         if again and session.given[-1][1] == run:
             session.given[-1][2] += 1
         else:

@@ -64,6 +64,7 @@ class Owner:
             "answered_request_number": 0,
             "is_sure": 0,
             "terms_version": -1,
+            "grant_delay_ms": 0,
             "ended_calls": [],
             "refusals": [],
             "restamp_call_ids": [],

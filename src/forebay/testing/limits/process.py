@@ -39,6 +39,8 @@ class Process:
         self.seen_at = 0
         self.tv = -1
         self.sure_until = 0
+        self.delay = 0
+        """How late it hears of grants."""
         self.calls: dict[int, int] = {}
         self.line: dict[int, DeclaredRun] = {}
         self.done: list[EndedCall] = []
@@ -134,6 +136,7 @@ class Process:
             "seen_version": self.version,
             "answered_request_number": self.acked,
             "is_sure": int(self.clock.steady < self.sure_until),
+            "grant_delay_ms": self.delay,
             "terms_version": self.tv,
             "ended_calls": [],
             "refusals": [],

@@ -49,6 +49,7 @@ CREATE TABLE forebay_limit_calls (
     session_id text NOT NULL,
     id bigint NOT NULL,
     granted_at bigint NOT NULL,
+    counted_at bigint NOT NULL,
     call_until bigint NOT NULL,
     units text NOT NULL,
     key text NOT NULL,

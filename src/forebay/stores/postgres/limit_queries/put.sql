@@ -61,11 +61,12 @@ WITH header AS (
         WHERE limit_id = $1::bigint AND session_id = row ->> 0 AND id = (row ->> 1)::bigint
     ) FROM json_array_elements($12::json) AS row))
 ), calls AS (
-    INSERT INTO forebay_limit_calls (limit_id, session_id, id, granted_at, call_until, units, key, label)
-    SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, row ->> 4, row ->> 5,
-        row ->> 6
+    INSERT INTO forebay_limit_calls (limit_id, session_id, id, granted_at, counted_at, call_until, units, key, label)
+    SELECT $1::bigint, row ->> 0, (row ->> 1)::bigint, (row ->> 2)::bigint, (row ->> 3)::bigint, (row ->> 4)::bigint,
+        row ->> 5, row ->> 6, row ->> 7
     FROM json_array_elements($13::json) AS row
     ON CONFLICT (limit_id, session_id, id) DO UPDATE SET granted_at = excluded.granted_at,
+        counted_at = excluded.counted_at,
         call_until = excluded.call_until, units = excluded.units, key = excluded.key, label = excluded.label
 ), dropped_tails AS (
     DELETE FROM forebay_limit_tails WHERE ctid = ANY(ARRAY(SELECT (

@@ -17,7 +17,7 @@ end
 function admission.hold_back(record, terms, now)
   local wait = max(terms.start_within_ms, LATE) + terms.transit_ms + terms.call_timeout_ms
   for _, bound in ipairs(terms.windows) do
-    wait = max(wait, logs.width(bound, terms))
+    wait = max(wait, logs.width(bound, terms) + line.most_fresh(terms) - terms.start_within_ms)
   end
   record.held_back_until = max(record.held_back_until, now + wait)
 end
@@ -153,7 +153,7 @@ local function finish(record, seat, ask, terms, now)
       if done.outcome == 'unreached' then
         cooldown.ended(record, terms, 'failed', call.granted_at, now)
       end
-      line.uncount(record, call.units, call.granted_at, now)
+      line.uncount(record, call.units, call.counted_at, now)
     elseif call then
       local reserved = call.units
       local failed = done.outcome == TIMED_OUT
@@ -169,9 +169,9 @@ local function finish(record, seat, ask, terms, now)
       for unit, used in pairs(done.units) do
         local more = used - (reserved[unit] or 0)
         if more > 0 then
-          line.count(record, {[unit] = more}, now)
+          line.count(record, {[unit] = more}, max(now, record.last_counted_at))
         elseif more < 0 then
-          line.uncount(record, {[unit] = -more}, call.granted_at, now)
+          line.uncount(record, {[unit] = -more}, call.counted_at, now)
         end
       end
     end
@@ -194,15 +194,16 @@ local function restamp(record, sid, seat, call_id, terms, now)
   end
   local call = parts.find_call(sid, call_id)
   for _, bound in ipairs(terms.windows) do
-    if call.granted_at + logs.width(bound, terms) <= now then
+    if call.counted_at + logs.width(bound, terms) <= now then
       return false
     end
   end
-  if call.granted_at < now then
-    line.uncount(record, call.units, call.granted_at, now)
-    line.count(record, call.units, now)
+  local counted_at = line.counted_at(record, now)
+  if call.counted_at < counted_at then
+    line.uncount(record, call.units, call.counted_at, now)
+    line.count(record, call.units, counted_at)
   end
-  call.granted_at = now
+  call.granted_at, call.counted_at = now, counted_at
   call.call_until = now + line.held_for(record, terms)
   record.latest_call_until = max(record.latest_call_until, call.call_until)
   parts.store_call(sid, call)
@@ -257,6 +258,7 @@ local function hear(record, seat, ask, terms, now)
   for _, window in ipairs(line.counted(record)) do
     logs.expire(parts.log_named(record, window.name), now, window.wide)
   end
+  line.report_delay(record, terms, ask.grant_delay_ms, now)
   for _, refusal in ipairs(ask.refusals) do
     cooldown.throttle(record, terms, refusal, now)
   end

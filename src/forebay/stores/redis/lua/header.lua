@@ -18,8 +18,8 @@ local JUMP = 2 * SECOND
 local FOREVER = 2 ^ 45
 local PAUSED = 'paused'
 local RELEARNING = 'relearning'
-local NUMBERS = '>dddddddddddddddddddddddddddd'
-local NUMBERS_SIZE = 28 * 8
+local NUMBERS = '>ddddddddddddddddddddddddddddddd'
+local NUMBERS_SIZE = 31 * 8
 
 -- A script makes all of its functions again each time that it runs, and each local that a function refers to costs time then.
 local header = {}
@@ -45,7 +45,8 @@ function header.load()
   end
   local version, generation, clock_offset, terms_version, paused_until, held_back_until, virtual_time, arrivals, mean_call,
     latest, sessions, live, unconfirmed, runs, callers, in_line, parked, in_flight, cut_off, tails, cool_ends, began, level,
-    ramp_began, ramp_second, ramp_grants, failures, eras_count = struct.unpack(NUMBERS, head)
+    ramp_began, ramp_second, ramp_grants, failures, eras_count, freshness, freshness_until, last_counted_at =
+    struct.unpack(NUMBERS, head)
   local kind, sums, unit_sums = cmsgpack.unpack(head:sub(NUMBERS_SIZE + 1))
   local eras = {}
   local packed = found[2]
@@ -70,6 +71,7 @@ function header.load()
     virtual_time = virtual_time, arrival_count = arrivals, mean_call_ms = mean_call, latest_call_until = latest,
     session_count = sessions, live_session_count = live, unconfirmed_session_count = unconfirmed, run_count = runs,
     caller_count = callers, line_run_count = in_line, parked_run_count = parked, in_flight_count = in_flight,
+    freshness_ms = freshness, freshness_until = freshness_until, last_counted_at = last_counted_at,
     cut_off_count = cut_off, tail_count = tails, window_sums = sums, in_flight_sums = unit_sums, eras = eras,
     cooldown = {
       kind = kind, ends_at = cool_ends, began_at = began, level = level, ramp_began_at = ramp_began,
@@ -85,7 +87,8 @@ function header.store(record, with_eras)
     record.latest_call_until, record.session_count, record.live_session_count, record.unconfirmed_session_count,
     record.run_count, record.caller_count, record.line_run_count, record.parked_run_count, record.in_flight_count,
     record.cut_off_count, record.tail_count, cool.ends_at, cool.began_at, cool.level, cool.ramp_began_at, cool.ramp_second,
-    cool.ramp_grant_count, cool.failure_count, #record.eras)
+    cool.ramp_grant_count, cool.failure_count, #record.eras, record.freshness_ms, record.freshness_until,
+    record.last_counted_at)
     .. cmsgpack.pack(cool.kind, record.window_sums, record.in_flight_sums)
   local last = string.format('%.0f', record.last_step_at)
   if not with_eras then
@@ -331,8 +334,8 @@ function header.read_ask(text)
     session_id = a[1], request_number = a[2], confirmed_grant_number = a[3], next_call_id = a[4], label = a[5],
     seen_at = a[6], elapsed_ms = a[7], seen_version = a[8], answered_request_number = a[9], is_sure = a[10],
     terms_version = a[11], ended_calls = named(a[12], ENDED_CALL), refusals = named(a[13], REFUSAL),
-    restamp_call_ids = a[14], runs = named(a[15], RUN), holder = a[16] or '', keep_ms = a[17] or 0,
-    place_name = a[18] or '',
+    restamp_call_ids = a[14], runs = named(a[15], RUN), grant_delay_ms = a[16], holder = a[17] or '', keep_ms = a[18] or 0,
+    place_name = a[19] or '',
   }
 end
 

@@ -42,7 +42,7 @@ local function make_places()
 
   local function take_back(record, sid, seat, terms, now, to_the_end)
     local call = parts.take_call(record, sid, seat, seat.open_calls[1])
-    line.uncount(record, call.units, call.granted_at, now)
+    line.uncount(record, call.units, call.counted_at, now)
     seat.unconfirmed = {}
     local last = line.enter(record, call.key or '', 0)
     if to_the_end then
@@ -110,7 +110,7 @@ local function make_places()
     local call = parts.find_call(sid, seat.open_calls[1])
     seat.unconfirmed = {{
       number = seat.grant_number, run_id = RUN_ID, call_count = 1, first_call_id = call.id, granted_at = call.granted_at,
-      max_age_ms = line.late_now(record),
+      max_age_ms = min(line.late_now(record), line.late_after(terms, 0)),
     }}
   end
 

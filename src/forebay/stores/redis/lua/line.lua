@@ -2,20 +2,60 @@
 local HEADS = 32
 local MOST_GRANTS = 32
 local LATE = 2 * SECOND
+local FRESH_SHARE = 20
 local SCALE = 1000
 
 local line = {}
 
-function line.late_after(terms)
-  return #terms.windows > 0 and terms.start_within_ms or max(terms.start_within_ms, LATE)
+function line.most_fresh(terms)
+  local shortest = FOREVER
+  for _, bound in ipairs(terms.windows) do
+    shortest = min(shortest, bound.per_ms)
+  end
+  return max(terms.start_within_ms, min(LATE, floor(shortest / FRESH_SHARE)))
+end
+
+function line.late_after(terms, freshness)
+  if #terms.windows == 0 then
+    return max(terms.start_within_ms, LATE)
+  end
+  return max(terms.start_within_ms, min(freshness, line.most_fresh(terms)))
 end
 
 function line.late_now(record)
   local late = FOREVER
   for _, era in ipairs(record.eras) do
-    late = min(late, line.late_after(era.terms))
+    late = min(late, line.late_after(era.terms, record.freshness_ms))
   end
   return late
+end
+
+function line.counted_at(record, now)
+  local start = FOREVER
+  for _, era in ipairs(record.eras) do
+    if #era.terms.windows > 0 then
+      start = min(start, era.terms.start_within_ms)
+    end
+  end
+  record.last_counted_at = max(record.last_counted_at, now + max(0, line.late_now(record) - start))
+  return record.last_counted_at
+end
+
+function line.report_delay(record, terms, delay, now)
+  if record.freshness_ms > 0 and now >= record.freshness_until then
+    record.freshness_ms, record.freshness_until = 0, 0
+  end
+  if #terms.windows == 0 or delay <= terms.start_within_ms then
+    return
+  end
+  local most = line.most_fresh(terms)
+  local needed = min(delay + floor(delay / 2), most)
+  local widest = 0
+  for _, bound in ipairs(terms.windows) do
+    widest = max(widest, logs.width(bound, terms))
+  end
+  record.freshness_ms = max(record.freshness_ms, needed)
+  record.freshness_until = now + widest + most
 end
 
 function line.held_for(record, terms)
@@ -49,10 +89,10 @@ function line.count(record, units, now)
   end
 end
 
-function line.uncount(record, units, granted_at, now)
+function line.uncount(record, units, counted_at, now)
   for _, window in ipairs(line.counted(record)) do
-    if granted_at + window.wide > now then
-      logs.take_back(parts.log_named(record, window.name), granted_at, units[window.unit] or 0, window.wide)
+    if counted_at + window.wide > now then
+      logs.take_back(parts.log_named(record, window.name), counted_at, units[window.unit] or 0, window.wide)
     end
   end
 end
@@ -260,11 +300,12 @@ end
 local function open_call(record, sid, seat, run, terms, now, more)
   local call_id = seat.next_call_id
   seat.next_call_id = seat.next_call_id + 1
+  local counted_at = line.counted_at(record, now)
   parts.add_call(record, sid, seat, {
-    id = call_id, granted_at = now, call_until = now + line.held_for(record, terms), units = run.units, label = run.label,
-    key = run.key ~= '' and run.key or nil,
+    id = call_id, granted_at = now, counted_at = counted_at, call_until = now + line.held_for(record, terms),
+    units = run.units, label = run.label, key = run.key ~= '' and run.key or nil,
   })
-  line.count(record, run.units, now)
+  line.count(record, run.units, counted_at)
   cooldown.granted(record, now)
   local last = seat.unconfirmed[#seat.unconfirmed]
   if more and last.run_id == run.id then

@@ -14,10 +14,10 @@
 local function all_calls()
   local calls = {}
   for _, name in ipairs(parts.fields_of(CALLS)) do
-    local granted_at, _, units = cmsgpack.unpack(redis.call('HGET', CALLS, name))
-    calls[#calls + 1] = {granted_at = granted_at, units = units}
+    local _, _, units, counted_at = cmsgpack.unpack(redis.call('HGET', CALLS, name))
+    calls[#calls + 1] = {counted_at = counted_at, units = units}
   end
-  table.sort(calls, function(one, other) return one.granted_at < other.granted_at end)
+  table.sort(calls, function(one, other) return one.counted_at < other.counted_at end)
   return calls
 end
 
@@ -47,13 +47,14 @@ local function carry_logs(record, sources, carried)
       logs_read[name] = {sum = 0, entries = ''}
       local window = window_named(record.eras, name)
       for _, call in ipairs(calls) do
-        logs.add(logs_read[name], call.granted_at + carried[1], call.units[window.unit] or 0, window.wide)
+        logs.add(logs_read[name], call.counted_at + carried[1], call.units[window.unit] or 0, window.wide)
       end
     end
   end
-  local youngest = #calls > 0 and calls[#calls].granted_at or -FOREVER
+  record.last_counted_at = record.last_counted_at + carried[1]
+  local youngest = #calls > 0 and calls[#calls].counted_at or -FOREVER
   if carried[1] > 0 and youngest + carried[2] > record.last_step_at then
-    record.held_back_until = max(record.held_back_until, record.last_step_at + carried[2] + carried[3])
+    record.held_back_until = max(record.held_back_until, max(record.last_step_at, youngest) + carried[2] + carried[3])
   end
 end
 

@@ -192,14 +192,17 @@ end
 function parts.find_call(sid, id)
   local packed = redis.call('HGET', CALLS, parts.call_name(sid, id))
   if packed then
-    local granted_at, call_until, units, label, key = cmsgpack.unpack(packed)
-    return {id = id, granted_at = granted_at, call_until = call_until, units = units, label = label, key = key}
+    local granted_at, call_until, units, counted_at, label, key = cmsgpack.unpack(packed)
+    return {
+      id = id, granted_at = granted_at, counted_at = counted_at, call_until = call_until, units = units, label = label,
+      key = key,
+    }
   end
 end
 
 function parts.store_call(sid, call)
   redis.call('HSET', CALLS, parts.call_name(sid, call.id),
-    cmsgpack.pack(call.granted_at, call.call_until, call.units, call.label, call.key))
+    cmsgpack.pack(call.granted_at, call.call_until, call.units, call.counted_at, call.label, call.key))
 end
 
 -- Counts the units of a call that begins (by = 1) or ends to count (by = -1).

@@ -1,7 +1,7 @@
 -- A limit's record as a whole, after admission: to be read by people, and to be replaced.
 local KEPT = {
   'version', 'generation', 'clock_offset_ms', 'terms_version', 'paused_until', 'held_back_until', 'virtual_time',
-  'arrival_count', 'mean_call_ms', 'cooldown', 'eras', 'last_step_at',
+  'arrival_count', 'mean_call_ms', 'freshness_ms', 'freshness_until', 'last_counted_at', 'cooldown', 'eras', 'last_step_at',
 }
 local PEOPLE = {'layers', 'pause_note', 'paused_by', 'reports', 'refused_callers'}
 -- What the first program called the fields.
@@ -96,6 +96,9 @@ local function rename_record(found)
     seat.calls = seat.calls or cmsgpack.unpack(seat.packed)
     rename(seat, OLDER.session)
     rename_all(seat.calls, OLDER.call)
+    for _, call in ipairs(seat.calls) do
+      call.counted_at = call.granted_at
+    end
     rename_all(seat.runs, OLDER.run)
     rename_all(seat.unconfirmed, OLDER.grant)
     seat.held, seat.ends, seat.packed = nil, nil, nil
@@ -109,7 +112,7 @@ function whole.read_older(text)
     error('this key holds no record of a limit')
   end
   rename_record(found)
-  found.tails = {}
+  found.tails, found.freshness_ms, found.freshness_until, found.last_counted_at = {}, 0, 0, 0
   found.layers = cjson.encode(found.layers)
   local terms = found.eras[1] and found.eras[1].terms
   for _, seat in pairs(found.sessions) do

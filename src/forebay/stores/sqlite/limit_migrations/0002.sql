@@ -52,6 +52,7 @@ CREATE TABLE limit_calls (
     session_id TEXT NOT NULL,
     id INTEGER NOT NULL,
     granted_at INTEGER NOT NULL,
+    counted_at INTEGER NOT NULL,
     call_until INTEGER NOT NULL,
     units TEXT NOT NULL,
     key TEXT NOT NULL,
