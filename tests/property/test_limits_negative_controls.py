@@ -17,6 +17,7 @@ from forebay.testing.limits import LimitStoreSuite
 from forebay.testing.limits.case import problems, stored
 from forebay.testing.limits.hand_clock import HandClock
 from forebay.testing.limits.machine import limit_machine
+from forebay.testing.limits.placing import fill, owners
 from forebay.testing.limits.process import Process
 from tests.property.machines import run_until_failure
 
@@ -223,6 +224,20 @@ def _suite() -> Iterator[tuple[str, Callable[..., None]]]:
             yield name, test
 
 
+def _makers(store: MemoryLimits, clock: HandClock) -> dict[str, Callable[[], object]]:
+    """Return what makes the fixtures of the suite."""
+    a = Process(store, clock, "a")
+    return {
+        "clock": lambda: clock,
+        "store": lambda: store,
+        "start": lambda: lambda sid: Process(store, clock, sid),
+        "a": lambda: a,
+        "b": lambda: Process(store, clock, "b"),
+        "own": lambda: owners(store),
+        "full": lambda: fill(store, clock, a),
+    }
+
+
 def _failures(*, stop: bool) -> list[str]:
     class Suite(LimitStoreSuite):
         def make_store(self, clock: HandClock) -> MemoryLimits:
@@ -232,15 +247,10 @@ def _failures(*, stop: bool) -> list[str]:
     for name, test in _suite():
         clock = HandClock()
         store = memory_limits(clock)
-        given: dict[str, object] = {
-            "clock": clock,
-            "store": store,
-            "start": lambda sid, store=store, clock=clock: Process(store, clock, sid),
-            "a": Process(store, clock, "a"),
-            "b": Process(store, clock, "b"),
-        }
+        makers = _makers(store, clock)
+        needed = {key: makers[key] for key in inspect.signature(test).parameters if key != "self"}
         try:
-            test(Suite(), **{key: given[key] for key in inspect.signature(test).parameters if key != "self"})
+            test(Suite(), **{key: make() for key, make in needed.items()})
             assert [problems(stored(store, limit)) for limit in store.names()] == [[] for _ in store.names()]
         except TypeError:
             raise  # what breaks the store does not fit it any more

@@ -28,21 +28,29 @@ def is_there(store: LimitStore, owner: Owner) -> bool:
     return owner.sid in stored(store)["sessions"]
 
 
+def owners(store: LimitStore) -> Callable[..., Owner]:
+    """Return what makes the owner of a place, by its name and the token of a delivery."""
+    return lambda name, holder="first": Owner(store, name, holder)
+
+
+def fill(store: LimitStore, clock: HandClock, process: Process) -> Process:
+    """Have a process hold the only slot of a limit whose calls take 4 s."""
+    define(store, 1)
+    held = process.wants()
+    clock.move(4 * SECOND)
+    process.gives_back(held)
+    process.wants()
+    return process
+
+
 class PlacePromises(LimitCase):
     @pytest.fixture
     def own(self, store: LimitStore) -> Callable[..., Owner]:
-        """Makes the owner of a place, by its name and the token of a delivery."""
-        return lambda name, holder="first": Owner(store, name, holder)
+        return owners(store)
 
     @pytest.fixture
     def full(self, store: LimitStore, clock: HandClock, a: Process) -> Process:
-        """Somebody who holds the only slot of a limit whose calls take 4 s."""
-        define(store, 1)
-        held = a.wants()
-        clock.move(4 * SECOND)
-        a.gives_back(held)
-        a.wants()
-        return a
+        return fill(store, clock, a)
 
     def _frees(self, clock: HandClock, full: Process, after: int) -> None:
         clock.move(after)
