@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from contextlib import suppress
@@ -18,7 +19,8 @@ from tests.servers.server import Server
 
 _TABLES = ("limits", "limit_sessions", "limit_calls", "limit_runs", "limit_tails", "limit_windows")
 _ROWS = {"sessions": "limit_sessions", "calls": "limit_calls", "line": "limit_runs", "tails": "limit_tails"}
-_VERSION_AND_SESSIONS = "SELECT version, (SELECT count(*) FROM {prefix}limit_sessions) FROM {prefix}limits"
+_NUMBERS = ", ".join(f"(SELECT count(*) FROM {{prefix}}{table})" for table in _ROWS.values())
+_LOOK = f"SELECT version, head, {_NUMBERS} FROM {{prefix}}limits"
 _NAMING = {"id", "environment", "name"}
 
 
@@ -53,10 +55,10 @@ class SqliteStage(Stage):
             self._locker = None
 
     def contents(self) -> dict[str, int]:
-        return dict(zip(_ROWS, *self._look(f"SELECT {_counts('')}"), strict=True))
+        return _contents(*self._look(_LOOK.format(prefix=""))[0])
 
     def watch_steps(self) -> Steps:
-        return RowSteps(lambda: self._look(_VERSION_AND_SESSIONS.format(prefix=""))[0], MOST_CLEARED)
+        return RowSteps(lambda: _version_and_sessions(*self._look(_LOOK.format(prefix=""))[0]), MOST_CLEARED)
 
     def _look(self, query: str) -> list[tuple[Any, ...]]:
         connection = apsw.Connection(str(self._file), flags=apsw.SQLITE_OPEN_READONLY)
@@ -97,15 +99,15 @@ class PostgresStage(ServerStage):
         self._server.start()
 
     def contents(self) -> dict[str, int]:
-        return dict(zip(_ROWS, *self._run(f"SELECT {_counts('forebay_')}"), strict=True))
+        return _contents(*self._run(_LOOK.format(prefix="forebay_"))[0])
 
     def watch_steps(self) -> Steps:
         look = psycopg.connect(self.address, autocommit=True)
 
         def counts() -> Counts:
-            found = look.execute(_VERSION_AND_SESSIONS.format(prefix="forebay_")).fetchone()
+            found = look.execute(_LOOK.format(prefix="forebay_")).fetchone()
             assert found is not None
-            return found
+            return _version_and_sessions(*found)
 
         return RowSteps(counts, MOST_CLEARED)
 
@@ -144,5 +146,19 @@ class PostgresStage(ServerStage):
                     os.kill(int(stat.parent.name), what)
 
 
-def _counts(prefix: str) -> str:
-    return ", ".join(f"(SELECT count(*) FROM {prefix}{table})" for table in _ROWS.values())
+def _contents(_: int, head: str, *row_counts: int) -> dict[str, int]:
+    """Count the parts of a limit: they lie in the header of a small one, and in rows of a large one."""
+    parts = json.loads(head).get("parts")
+    if parts is None:
+        return dict(zip(_ROWS, row_counts, strict=True))
+    sessions = parts["sessions"].values()
+    counts = (
+        len(sessions),
+        *(sum(len(each[part]) for each in sessions) for part in ("calls", "runs")),
+        len(parts["tails"]),
+    )
+    return dict(zip(_ROWS, counts, strict=True))
+
+
+def _version_and_sessions(version: int, head: str, *row_counts: int) -> Counts:
+    return version, _contents(version, head, *row_counts)["sessions"]
