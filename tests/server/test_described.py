@@ -50,11 +50,11 @@ class Stage:
         self.schema = schemathesis.openapi.from_url(f"{service.base}/openapi.json")
 
     def known(self) -> dict[str, list[str]]:
-        """Of a job that has ended, so that its events have an end, of a task, and of a limit."""
+        """Of a job that has ended, so that its events have an end, of a task, of a limit, and of a place in its line."""
         job = self.service.submit(headers=self.headers, params={"reuse": "false"})
         self.service.app.cancel(job)
         task = self.service.post("/v1/tasks", json={"kind": "call"}, headers=self.headers).json()["id"]
-        return {"id": [job, task], "name": ["api"], "index": ["0"]}
+        return {"id": [job, task], "name": ["api"], "index": ["0"], "place": ["job-1"]}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ OPERATIONS = [
 def test_a_parameter_that_a_path_does_not_know_is_refused_at_all_of_them(service: Service) -> None:
     assert len(OPERATIONS) > 25
     for method, path in OPERATIONS:
-        answer = service.client.request(method, path.format(id=NOBODY, name="api", index=0), params={"fromat": "md"})
+        url = path.format(id=NOBODY, name="api", index=0, place="job-1")
+        answer = service.client.request(method, url, params={"fromat": "md"})
         found = problem(answer, 422, "invalid_request")
         assert found["errors"][0]["at"] == "query.fromat", path
         assert found["detail"].startswith("query.fromat: is no parameter here; there are "), path

@@ -172,6 +172,19 @@ def test_a_program_of_before_is_refused(ground: Ground, clock: HandClock) -> Non
     store.close()
 
 
+def test_a_session_is_found_with_what_it_holds_and_waits_for(store: SqlLimits, clock: HandClock) -> None:
+    define(store, 1)
+    holder, waiter = Process(store, clock, "holder"), Process(store, clock, "waiter")
+    holder.wants()
+    waiter.wants()
+    for process in (holder, waiter):
+        found, _ = store.find(LIMIT, process.sid)
+        assert found is not None
+        assert found["sessions"] == {process.sid: stored(store)["sessions"][process.sid]}
+    assert len(stored(store)["sessions"]["holder"]["calls"]) == 1
+    assert len(stored(store)["sessions"]["waiter"]["runs"]) == 1
+
+
 # Small limits.
 
 

@@ -10,7 +10,7 @@ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, found.*,
         units, key, label, next_call_id, grant_number)
         ORDER BY session_id, id), '[]') FROM forebay_limit_runs
         WHERE limit_id = found.id AND session_id = $3),
-    (SELECT coalesce(json_agg(json_build_array(session_id, id, granted_at, call_until, units, key, label)
+    (SELECT coalesce(json_agg(json_build_array(session_id, id, granted_at, counted_at, call_until, units, key, label)
         ORDER BY session_id, id), '[]')
         FROM forebay_limit_calls
         WHERE limit_id = found.id AND session_id = $3)
