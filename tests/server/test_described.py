@@ -50,7 +50,7 @@ class Stage:
         self.schema = schemathesis.openapi.from_url(f"{service.base}/openapi.json")
 
     def known(self) -> dict[str, list[str]]:
-        """Of a job that has ended, so that its events have an end, of a task, of a limit, and of a place in its line."""
+        """Of a job that has ended, so that its events have an end, a task, a limit, and a place in its line."""
         job = self.service.submit(headers=self.headers, params={"reuse": "false"})
         self.service.app.cancel(job)
         task = self.service.post("/v1/tasks", json={"kind": "call"}, headers=self.headers).json()["id"]
