@@ -13,6 +13,7 @@ ForebayError
 │   └── BlobMissing       bytes that were stored are gone
 ├── Conflict              the request does not fit the present state
 │   ├── AlreadyHeld       a slot inside a slot of the same limit, which could wait for itself
+│   ├── PlaceHeld         another delivery of the same work holds the slot of this kept place
 │   ├── IdempotencyConflict
 │   ├── RetryLimitExceeded
 │   └── NotRetryable

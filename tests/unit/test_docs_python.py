@@ -31,6 +31,7 @@ INNER = {
     "own_folders",
     "own_ledger",
     "store",
+    "store_each",
     "submissions",
     "transport",
 }
