@@ -38,7 +38,7 @@ class Use:
     at: int
     unit: str
     amount: int
-    call: tuple[str, int] | None
+    call: Call | None
 
 
 @dataclass(slots=True)
@@ -243,7 +243,7 @@ class NaiveLimit:
         kept, run = place.kept, place.run
         assert kept is not None
         self.calls.remove(kept)
-        self.uses = [use for use in self.uses if use.call != (kept.sid, kept.number)]
+        self.uses = [use for use in self.uses if use.call is not kept]
         session.given = []
         place.kept = None
         if to_the_end:
@@ -288,7 +288,7 @@ class NaiveLimit:
             return
         if done["outcome"] in {"unsent", "unreached"}:
             self.calls.remove(call)
-            self.uses = [use for use in self.uses if use.call != (sid, call.number)]
+            self.uses = [use for use in self.uses if use.call is not call]
             return
         if done["outcome"] in {"cut_off", "timed_out"}:
             call.is_cut_off = True
@@ -299,7 +299,7 @@ class NaiveLimit:
             if more > 0:
                 self.uses.append(Use(max(now, self._counted_at), unit, more, None))
             for use in self.uses:
-                if more < 0 and use.call == (sid, call.number) and use.unit == unit:
+                if more < 0 and use.call is call and use.unit == unit:
                     use.amount += more
         call.units = {**call.units, **done["units"]}
 
@@ -309,7 +309,7 @@ class NaiveLimit:
             return False
         call.counted_at = self._count_at(now)
         for use in self.uses:
-            if use.call == (sid, number):
+            if use.call is call:
                 use.at = call.counted_at
         call.at, call.over_at = now, now + self._held_ms + self.late_ms - self._start_ms
         return True
@@ -356,7 +356,15 @@ class NaiveLimit:
         self.calls = [
             call for call in self.calls if not ((call.is_cut_off or call.sid in over) and call.over_at <= now)
         ]
+        self._forget_sessions()
         self._forget_tails()
+
+    def _forget_sessions(self) -> None:
+        """Who has ended and holds nothing is not known any more: numbers that it has not heard of are given again."""
+        holders = {call.sid for call in self.calls if not call.is_cut_off}
+        for sid, session in self.sessions.items():
+            if session.is_over and sid not in holders and sid not in self.places:
+                session.last_grant, session.next_call = 0, 1
 
     def _serve(self, ask: Ask, now: int) -> set[str]:
         asking = ask["session_id"]
@@ -438,7 +446,7 @@ class NaiveLimit:
         self.calls.append(call)
         if sid in self.places:
             self.places[sid].kept = call
-        self.uses += [Use(counted_at, unit, amount, (sid, number)) for unit, amount in units.items()]
+        self.uses += [Use(counted_at, unit, amount, call) for unit, amount in units.items()]
         if again and session.given[-1][1] == run:
             session.given[-1][2] += 1
         else:
