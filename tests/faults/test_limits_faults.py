@@ -1,4 +1,4 @@
-"""The short form of `./dev chaos limits --scenario all`, and limiters with one promise broken that it must convict."""
+"""The short form of `./dev chaos limits --scenario all`, but for crowds of sessions (test_limits_crowds.py)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,11 @@ import pytest
 from chaos import checker
 from chaos.limits import command, playing
 from chaos.limits.checks import Bounded, When, most_between, paused_for, reached
-from chaos.limits.play import excuse, play
+from chaos.limits.play import excuse
 from chaos.limits.records import Call, Mark, Records
 from chaos.limits.rules import Window
 from chaos.limits.scenarios import SCENARIOS
-
-
-def sound(name: str, store: str, folder: Path) -> None:
-    verdict = play(name, store, folder / "short", short=True)
-    print(verdict.text())  # noqa: T201 - shown when asked for, and when it fails
-    is_slow = bool(verdict.violations) and all(_measures_use(each) for each in verdict.violations)
-    if verdict.exit_code == checker.VOID or is_slow:
-        # The machine was too slow to show anything, or to use what was free: once more, for longer.
-        verdict = play(name, store, folder / "long")
-    assert verdict.exit_code == checker.OK, verdict.text()
-
-
-def _measures_use(violation: str) -> bool:
-    """Return whether a machine that is too slow to use what is free violates this as well."""
-    return "L5 " in violation or "calls were in progress on average" in violation
+from tests.faults.limit_plays import assert_sound
 
 
 @pytest.mark.timeout(120)
@@ -55,17 +41,10 @@ def _measures_use(violation: str) -> bool:
         pytest.param("in-hand", "redis", marks=pytest.mark.slow),
         pytest.param("weighted-in-flight", "redis", marks=pytest.mark.slow),
         pytest.param("weighted-in-flight", "sqlite", marks=pytest.mark.slow),
-        pytest.param("mass-kill", "redis", marks=pytest.mark.slow),
-        pytest.param("mass-kill", "sqlite", marks=pytest.mark.slow),
-        pytest.param("mass-kill-forked", "redis", marks=pytest.mark.slow),
-        pytest.param("comers", "redis", marks=pytest.mark.slow),
-        pytest.param("comers", "sqlite", marks=pytest.mark.slow),
         pytest.param("clean", "postgres", marks=pytest.mark.slow),
         pytest.param("kill", "postgres", marks=pytest.mark.slow),
         pytest.param("rolled-back", "postgres", marks=pytest.mark.slow),
         pytest.param("slow-store", "postgres", marks=pytest.mark.slow),
-        pytest.param("mass-kill", "postgres", marks=pytest.mark.slow),
-        pytest.param("comers", "postgres", marks=pytest.mark.slow),
         pytest.param("freeze", "postgres", marks=pytest.mark.slow),
         pytest.param("crashed", "postgres", marks=pytest.mark.slow),
         pytest.param("failed-over", "sentinel", marks=pytest.mark.slow),
@@ -74,47 +53,7 @@ def _measures_use(violation: str) -> bool:
     ],
 )
 def test_a_provider_never_sees_more_than_the_limit(name: str, store: str, tmp_path: Path) -> None:
-    sound(name, store, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(90)
-@pytest.mark.parametrize(
-    ("sabotage", "where", "promise", "seconds"),
-    [
-        ("Apart", ("lowered", "sqlite"), "L1", 1.0),
-        ("Hasty", ("freeze", "sqlite"), "L1", 1.0),
-        pytest.param("Deaf", ("refused", "memory"), "L3", 2.5, marks=pytest.mark.slow),
-        pytest.param("Narrow", ("late", "memory"), "L2", 5.0, marks=pytest.mark.slow),
-        pytest.param("Hoarding", ("kill", "redis"), "L4", 3.5, marks=pytest.mark.slow),
-        pytest.param("Forgetful", ("restart-empty", "redis"), "L2", 3.0, marks=pytest.mark.slow),
-        pytest.param("Forgetful", ("crashed", "postgres"), "L2", 5.0, marks=pytest.mark.slow),
-        pytest.param("Forgetful", ("failed-over-behind", "sentinel"), "L2", 18.0, marks=pytest.mark.slow),
-        pytest.param("Blind", ("evicted", "redis"), "L2", 5.0, marks=pytest.mark.slow),
-        pytest.param("Deaf", ("in-hand", "redis"), "L3", 3.0, marks=pytest.mark.slow),
-        pytest.param("Hasty", ("weighted-in-flight", "redis"), "L1", 2.0, marks=pytest.mark.slow),
-        pytest.param("Prompt", ("late-start-killed", "redis"), "L1", 8.0, marks=pytest.mark.slow),
-        pytest.param("Prompt", ("late-start-killed", "sqlite"), "L1", 8.0, marks=pytest.mark.slow),
-        pytest.param("Timeless", ("refused-late", "memory"), "L3", 5.5, marks=pytest.mark.slow),
-        pytest.param("Unheard", ("refused-late", "memory"), "L3", 5.5, marks=pytest.mark.slow),
-        pytest.param("FailOpen", ("slow-store", "redis"), "L1", 9.0, marks=pytest.mark.slow),
-        pytest.param("LongLived", ("mass-kill", "redis"), "L4", 15.0, marks=pytest.mark.slow),
-        pytest.param("Thorough", ("mass-kill", "redis"), "cost:", 14.0, marks=pytest.mark.slow),
-        pytest.param("Thorough", ("mass-kill", "sqlite"), "cost:", 14.0, marks=pytest.mark.slow),
-        pytest.param("Lingering", ("comers", "redis"), "L4", 4.0, marks=pytest.mark.slow),
-        pytest.param("Lingering", ("comers", "sqlite"), "L4", 4.0, marks=pytest.mark.slow),
-    ],
-)
-def test_a_limiter_that_breaks_one_promise_is_convicted(
-    sabotage: str, where: tuple[str, str], promise: str, seconds: float, tmp_path: Path
-) -> None:
-    limiter = f"chaos.limits.sabotaged:{sabotage}"
-    verdict = play(*where, tmp_path / "short", adapter=limiter, short=True, seconds=seconds)
-    if verdict.exit_code == checker.VOID:
-        verdict = play(*where, tmp_path / "long", adapter=limiter, short=True)
-    assert verdict.exit_code == checker.VIOLATION, verdict.text()
-    # For the right reason: what did not happen for lack of time would convict it, too, and say nothing.
-    assert [text for text in verdict.violations if text.startswith(f"{promise} ")], verdict.text()
+    assert_sound(name, store, tmp_path)
 
 
 def test_every_scenario_is_played_on_every_store_that_can_suffer_it() -> None:
