@@ -109,7 +109,7 @@ class PostgresStage(ServerStage):
             assert found is not None
             return _version_and_sessions(*found)
 
-        return RowSteps(counts, MOST_CLEARED)
+        return RowSteps(counts, MOST_CLEARED, close=look.close)
 
     def keep(self) -> None:
         """Of one instant: an exchange changes several tables."""

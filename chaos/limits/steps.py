@@ -85,8 +85,9 @@ class CommandSteps:
 class RowSteps:
     """Of a database: between two looks, no more than `most` sessions are cleared away with each write."""
 
-    def __init__(self, look: Callable[[], Counts], most: int) -> None:
+    def __init__(self, look: Callable[[], Counts], most: int, *, close: Callable[[], None] = lambda: None) -> None:
         self._look = look
+        self._close = close
         self._most = most
         self._steps = 0
         self._wrong = ""
@@ -111,4 +112,5 @@ class RowSteps:
     def stop(self) -> str:
         self._ended.set()
         self._thread.join(_END_S)
+        self._close()
         return self._wrong
